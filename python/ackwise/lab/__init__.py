@@ -4,6 +4,6 @@
     source -> build -> kernel and guest program, cached by the hash of their inputs
     scenario -> network + traffic -> steps -> machine (one guest a run) -> measure -> result
 
-A scenario and a result are the simulator's; what a link or workload asks for and Linux has not is
-refused by name.
+Scenarios and results have the simulator's format; keys of a link or workload that Linux does not
+support are refused by name.
 """

@@ -35,12 +35,13 @@ from ackwise.lab.machine import Kernel
 from ackwise.lab.target import UML, Target
 
 PACKAGE = "linux-source-6.12"
-TREE_BYTES = 2 * 10**9  # unpacked source and its objects
+TREE_BYTES = 2 * 10**9  # unpacked source and objects
 OBJECT_BYTES = 10**9
-BUILD_PATH = "build"  # in CACHE/tree: where a tree is while it is built
+BUILD_PATH = "build"  # in CACHE/tree: path of a tree while it is built
 KERNELS_KEPT = 16
 FULL_BUILD_STEPS = 1800
-# Sources that no target builds, but for its own architecture; Kconfig files and Makefiles stay.
+# Sources that no target compiles, except those of its own architecture; Kconfig files and Makefiles
+# stay.
 _LEFT_OUT = (
     *(f"arch/{name}" for name in (
         "alpha", "arc", "arm", "arm64", "csky", "hexagon", "loongarch", "m68k", "microblaze",
@@ -61,7 +62,7 @@ class Inputs:
     stock: bool
     patches: list[Path]
     configs: list[Path]
-    core_patch: Path | None  # prints the patch that brings the core into the kernel
+    core_patch: Path | None  # program that prints the patch which adds the core to the kernel
     guest: list[Path]
     confine: list[Path]
     core: list[Path]
@@ -70,7 +71,7 @@ class Inputs:
 
     @property
     def variant(self) -> str:
-        """In names of folders."""
+        """Name of the variant in folder names."""
         return "stock" if self.stock else "patched"
 
     def key(self, source: str) -> str:
@@ -141,7 +142,7 @@ def _need(who: str, *scopes: str) -> None:
 
 
 def _command(target: Target) -> str:
-    """What builds its kernels."""
+    """The command that builds kernels for a target."""
     return "device build" if target.is_device else "lab build"
 
 
@@ -173,7 +174,7 @@ def _locked(cache: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
 
 
 def _sweep(cache: Path) -> None:
-    """Clears up after interrupted builds; called with the lock held."""
+    """Cleans up after interrupted builds; called with the lock held."""
     for folder in cache.glob("*/.tmp-*"):
         shutil.rmtree(folder, ignore_errors=True)
     tree = cache / "tree" / BUILD_PATH
@@ -182,7 +183,7 @@ def _sweep(cache: Path) -> None:
 
 
 def _prune(cache: Path) -> None:
-    """Keeps the most recently used kernels; a guest that runs has its kernel open."""
+    """Removes all but the most recently used kernels; a running guest has its kernel open."""
     made = sorted((cache / "kernel").glob("*/linux"), key=lambda f: f.parent.stat().st_mtime)
     for old in made[:-KERNELS_KEPT]:
         shutil.rmtree(old.parent, ignore_errors=True)
@@ -190,7 +191,7 @@ def _prune(cache: Path) -> None:
 
 @contextmanager
 def _unfinished(target: Path) -> Iterator[Path]:
-    """A folder that becomes `target` when the block has succeeded and its files are on the disk."""
+    """A folder that becomes `target` when the block has succeeded and its files are on disk."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=".tmp-", dir=target.parent))
     try:
@@ -236,7 +237,7 @@ def _digest_folder(folder: Path) -> str:
 
 
 def given_source(path: Path) -> Source:
-    """The source that --source names. Raises InputError if it is not a kernel source."""
+    """The source given with --source. Raises InputError if it is not a kernel source."""
     if path.is_dir():
         if not (path / "arch/um/Makefile").is_file():
             raise InputError(
@@ -266,15 +267,15 @@ def _note_source(cache: Path, source: Source) -> None:
 
 
 def _apt_says(done: programs.Finished) -> str:
-    """The first error that apt names, whole: later ones follow from it."""
+    """The first error of apt, complete: later ones are its consequences."""
     said = (done.stderr or done.stdout).splitlines()
     errors = (line.partition(":")[2] for line in said if line.startswith(("E:", "Err:")))
     return next(errors, "").strip() or textwrap.shorten(" ".join(said), 300)
 
 
 def fetch(cache: Path, say: Say) -> Source:
-    """Downloads the source by apt into the cache. Raises RunError if apt does not have it."""
-    # other series may lie there, for linux/check
+    """Downloads the source with apt into the cache. Raises RunError if apt does not have it."""
+    # linux/check may have put other series there
     kept = sorted((cache / "source").glob(f"{PACKAGE}.*.tar.xz"))
     if kept:
         return Source(kept[-1], _digest_file(kept[-1]))
@@ -284,7 +285,7 @@ def fetch(cache: Path, say: Say) -> Source:
     say(f"fetching {PACKAGE}", 0, 0)
     _check_space(cache, TREE_BYTES)
     with _unfinished(cache / "source" / f"{PACKAGE}.deb") as part:
-        # Without capabilities, root cannot become the user that apt downloads as.
+        # Without capabilities, root cannot switch to the user that apt downloads as.
         words = ["apt-get", "-o", "APT::Sandbox::User=root", "download", "-q", PACKAGE]
         done = programs.run(words, cwd=part)
         found = list(part.glob("*.deb"))
@@ -313,7 +314,7 @@ def fetch(cache: Path, say: Say) -> Source:
 
 # --- tree ------------------------------------------------------------------------------------
 
-# The repository is named: nothing else, and none further up, is to be found in its place.
+# The repository is given explicitly, so that git finds no other one, here or in a parent folder.
 _GIT = (
     "git", "--git-dir=.git", "--work-tree=.", "-c", "core.compression=0", "-c", "gc.auto=0"
 )  # fmt: skip
@@ -355,7 +356,7 @@ def _git_or_fail(tree: Path, *words: str, **more: str) -> str:
 
 
 def _unlock(tree: Path) -> None:
-    """Removes the locks of a killed git: the cache's lock excludes any other user of the tree."""
+    """Removes the locks of a killed git: the cache's lock excludes other users of the tree."""
     folder = tree / ".git"
     for lock in (*folder.glob("*.lock"), *(folder / "refs").rglob("*.lock")):
         lock.unlink()
@@ -398,7 +399,7 @@ def _tree(cache: Path, source: Source, variant: str, say: Say, target: Target = 
             say("copying the unpacked source", 0, 0)
             shutil.copytree(sibling, part, dirs_exist_ok=True, symlinks=True)
             _unlock(part)
-            _git(part, "update-index", "-q", "--refresh")  # else reset writes every file anew
+            _git(part, "update-index", "-q", "--refresh")  # otherwise reset rewrites every file
             _git_or_fail(part, "reset", "-q", "--hard", "base")
             _git_or_fail(part, "clean", "-fdxq")
         else:
@@ -435,7 +436,8 @@ def _patch(tree: Path, made: Inputs, say: Say) -> None:
             )
     new = _git_or_fail(tree, "write-tree", **where)
     commit = _git_or_fail(tree, "commit-tree", new, "-p", "base", "-m", "patched")
-    _git(tree, "update-index", "-q", "--refresh")  # else reset writes anew what has another time
+    # Otherwise reset rewrites files with another time.
+    _git(tree, "update-index", "-q", "--refresh")
     _git_or_fail(tree, "reset", "-q", "--hard", commit)
     _git_or_fail(tree, "clean", "-fdxq")
 
@@ -548,8 +550,8 @@ def _gcc(compiler: str, *words: str, into: Path) -> None:
 
 @contextmanager
 def _at_build_path(tree: Path) -> Iterator[Path]:
-    """The tree, at a path that all trees have while they are built: objects can be reused only
-    where the compiler's command, which holds the path, stays the same."""
+    """The tree, moved to a path that all trees have while they are built: objects can be reused
+    only if the compiler's command line, which contains the path, is the same."""
     place = tree.parent / BUILD_PATH
     files.write_whole(str(tree / ".git" / "lab-name"), tree.name.encode())
     tree.rename(place)
@@ -585,18 +587,19 @@ def _reuse(folder: Path, stock: str, objects: Path, tree: Path) -> None:
     if built is None or (objects / "Makefile").exists():
         return
     shutil.copytree(built, objects, dirs_exist_ok=True, symlinks=True)
-    # what the patches change may be older than those objects, which were made without it
+    # files changed by the patches may be older than those objects, which were built without the
+    # patches
     for file in _changed(tree):
         os.utime(file)
 
 
 class DamagedError(RunError):
-    """A kernel in the cache that is not as it was built."""
+    """A kernel in the cache differs from what was built."""
 
 
 def finished(cache: Path, made: Inputs, source: Source) -> Kernel | None:
-    """The kernel of these inputs, if it has been built; DamagedError if a file of it is not as it
-    was built, as after a power cut or on a full disk."""
+    """The kernel for these inputs, if it has been built. DamagedError if one of its files has
+    changed since, as after a power cut or on a full disk."""
     key = made.key(source.digest)
     folder = cache / "kernel" / key
     if not folder.is_dir():
@@ -645,7 +648,7 @@ def build(
     say: Say = lambda _what, _done, _all: None,
     warn: Callable[[str], None] = lambda _text: None,
 ) -> Kernel:
-    """The kernel of this checkout, built unless the cache has it.
+    """The kernel for this checkout, built unless the cache has it.
 
     Raises InputError for an invalid --source, RunError if a tool is missing or a step fails.
     """
@@ -674,7 +677,7 @@ def _build(cache: Path, made: Inputs, source: Source, jobs: int, say: Say) -> Ke
     target = made.target
     tree = _tree(cache, source, made.variant, say, target)
     _patch(tree, made, say)
-    # one folder per set of options, so that switching between them avoids full builds
+    # one folder for each set of options, so that switching between them avoids full builds
     options = hashlib.sha256(" ".join(f.name for f in made.configs).encode()).hexdigest()[:8]
     begin = f"{target.name}-" if target.is_device else ""
     begin += source.digest[:12]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Claims about a receiver's ACKs: the language of `linux/conform/*.claim`, read and checked.
+"""Claims about a receiver's ACKs: parser for the language of `linux/conform/*.claim`.
 
     rfc 9293 3.8.6.3 MUST           where it is required
     why A sender takes a longer silence for a loss.
@@ -28,14 +28,14 @@ from ackwise.plans import policy
 
 STOCK = "stock"
 SUFFIX = ".claim"
-# The RFC's own word; "text": the RFC requires it without such a word; "open": the RFC leaves it
-# open, and the claim is about Linux or the policy.
+# Requirement level: the RFC's keyword; "text": the RFC requires it without a keyword; "open": the
+# RFC leaves it open, and the claim is about Linux or the policy.
 LEVELS = ("MUST", "SHOULD", "MAY", "text", "open")
 _NUMBER = re.compile(r"(?:[0-9]{1,20}s?)(?:[+-][0-9]{1,20}s?)*")
 _TIME = re.compile(r"(-?[0-9]{1,9}(?:\.[0-9]{1,3})?)(ms|s)")
 _MOST = 2**31 - 1
 _WHOLE = re.compile(r"[0-9]{1,10}")
-# What the guest takes (linux/lab): a segment fits its packet, a claim its list of actions.
+# Limits of the guest (linux/lab): a segment fits its packet, a claim its list of actions.
 _MSS = range(40, 1961)
 _WORD_MOST = 200
 _ACTIONS_MOST = 4000
@@ -60,7 +60,7 @@ _OPTIONS = ("quickack", "policy", "rcvbuf", "lowat", "nodelay")
 
 @dataclass(frozen=True)
 class Rfc:
-    """Where it is required, and how strongly; see LEVELS."""
+    """Source of the requirement, and its level; see LEVELS."""
 
     number: int
     section: str
@@ -76,19 +76,19 @@ class Arrives:
 
     start: int
     end: int
-    ack: int | None = None  # None: as in the segment before
+    ack: int | None = None  # None: as in the previous segment
     window: int | None = None
-    flags: str = ""  # besides ACK
+    flags: str = ""  # in addition to ACK
     acknowledges: bool = True
     tos: int = 0
     urgent: int = 0
     tsval: int | None = None  # ms; None: the current time
-    size: int | None = None  # of the segments; None: full
+    size: int | None = None  # size of the segments; None: full
 
 
 @dataclass(frozen=True)
 class App:
-    """What the host's application does, and what its call returns."""
+    """An action of the host's application, and its expected result."""
 
     verb: str  # read, write, set, shutdown, close
     rest: str = ""
@@ -97,7 +97,8 @@ class App:
 
 @dataclass(frozen=True)
 class Leaves:
-    """A segment of the host. Without a time it leaves at once, as part of the action before it."""
+    """A segment from the host. Without a time it leaves at once, as part of the preceding
+    action."""
 
     kind: str  # ack, data, fin, rst
     ack: int | None
@@ -107,21 +108,21 @@ class Leaves:
     sack: tuple[tuple[int, int], ...] = ()
     ece: bool = False
     because: tuple[str, ...] = ()
-    echo: int | None = None  # ms, the timestamp echoed
+    echo: int | None = None  # the echoed timestamp, ms
     at_us: int | None = None
     by_us: int | None = None
 
 
 @dataclass(frozen=True)
 class Quiet:
-    """Nothing leaves before this time."""
+    """No packet leaves before this time."""
 
     until_us: int
 
 
 @dataclass(frozen=True)
 class ClaimLine:
-    """A statement, its time and its policies: None for all, () for those not named (`else:`)."""
+    """A statement with its time and policies: None for all, () for those not named (`else:`)."""
 
     number: int
     text: str
@@ -147,27 +148,28 @@ class Claim:
 
     @property
     def name(self) -> str:
-        """The file's name, which is the claim itself."""
+        """The file's name, which states the claim."""
         return self.path.name.removesuffix(SUFFIX)
 
     @property
     def mss(self) -> int:
-        """Bytes of a full segment."""
+        """Length of a full segment, bytes."""
         size = int(self.peer["mss"])
         return size - 12 if self.peer["timestamps"] == "yes" else size
 
     @property
     def warm_segments(self) -> int:
-        """Segments before offset 0."""
+        """Number of segments before offset 0."""
         return int(self.host["warm"])
 
     def choice(self, label: str) -> str | None:
-        """The policy to ask the kernel for under `label`; None: the claim is not about it."""
+        """The policy to request from the kernel for `label`; None: the claim does not apply to
+        it."""
         if not self.policies:
             named = any(
                 name == label.partition(":")[0] for line in self.lines for name in line.names or ()
             )
-            # figures hold for a policy's default parameters
+            # expected values hold for a policy's default parameters
             return None if ":" in label and named else label
         for asked in self.policies:
             if label in (asked, asked.partition(":")[0]):
@@ -492,7 +494,7 @@ def _head(reader: _Reader, key: str) -> None:
 
 
 def _most_actions(claim: Claim) -> int:
-    """How many things the guest does, if every line applies: a warm-up has a read per segment."""
+    """Number of the guest's actions if every line applies: a warm-up has a read per segment."""
     count = 2 * claim.warm_segments + 1
     for line in claim.lines:
         what = line.what
@@ -504,7 +506,7 @@ def _most_actions(claim: Claim) -> int:
 
 
 def parse(path: Path, text: str) -> Claim:
-    """A script. Raises InputError with file, line and what is wrong."""
+    """The claim in a script. Raises InputError with file, line and problem."""
     claim = Claim(path)
     body = _Body(claim)
     in_body = False

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs a plan on the lab's kernel, as `results.compare` does in the simulator."""
+"""Runs a plan on the lab's kernel, with the interface that `results.compare` has for the
+simulator."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -21,7 +22,7 @@ from ackwise.results import compare
 from ackwise.results.compare import Combination, Comparison, Job
 from ackwise.results.provenance import World
 
-# The simplest of each kind, to try the other kind with.
+# The simplest of each, to check the support of the other.
 _LINK, _WORKLOAD = "lan-10m", "bulk"
 
 
@@ -36,10 +37,10 @@ def run(
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
     device: Target | None = None,
 ) -> Comparison:
-    """Every run of a plan, each in its own guest; with `device`, on that machine and its kernel.
+    """Every run of a plan, each in its own guest; with `device`, on that emulated machine.
 
     `keep`: folder for captures, samples, counters and console of every run; `limit_s`: seconds of
-    real time after which a run counts as hung. A combination that the lab does not support is left
+    real time after which a run counts as hung. Combinations that the lab does not support are left
     out. Raises InputError if nothing is left, RunError when a run failed.
     """
     lacks = lacking(plan, kernel, device)
@@ -66,8 +67,8 @@ def run(
 
 
 def lacking(plan: Plan, kernel: Kernel, device: Target | None = None) -> dict[Combination, str]:
-    """What of a plan the lab or a device does not support, and why. Raises InputError if that is
-    all of it."""
+    """Combinations of a plan that the lab or a device does not support, and why. Raises InputError
+    if that is all of them."""
     found: dict[Combination, str] = {}
     prepared = emulated.Prepared if device else lab_run.Prepared
     jobs = compare.jobs(plan, False)
@@ -92,7 +93,7 @@ def simulate(
     limit_s: float | None,
     keep: Path | None = None,
 ) -> RunResult:
-    """One run of a plan, as `lab.run.simulate`."""
+    """One run of a plan, with the signature of `lab.run.simulate`."""
     return lab_run.simulate(
         scenario, *_names(job), kernel, cancel=cancel, limit_s=limit_s, keep=keep
     )
@@ -106,13 +107,13 @@ def world(kernel: Kernel, name: str = "lab") -> World:
 
 
 def lacks_link(link: Link) -> str:
-    """The key of a link that the lab does not support, and why; "" if it runs there."""
+    """The unsupported key of a link, and why; "" if the lab supports the link."""
     name = f"link {link.name}"
     return _lack(name, lambda: network.build(_plain(link, plans.load_workload(_WORKLOAD)), name))
 
 
 def lacks_workload(workload: Workload) -> str:
-    """The key of a workload that the lab does not support, and why; "" if it runs there."""
+    """The unsupported key of a workload, and why; "" if the lab supports the workload."""
     name = f"workload {workload.name}"
     return _lack(name, lambda: traffic.build(_plain(plans.load_link(_LINK), workload), name, {}))
 
@@ -130,7 +131,7 @@ def _lack(name: str, build: Callable[[], object]) -> str:
 
 
 def folder_of(keep: Path, job: Job) -> Path:
-    """Where a run's files are kept."""
+    """The folder in which a run's files are kept."""
     name = f"{job.link.name}-{job.workload.name}-{job.policy.label}-{job.seed}"
     return keep / name.replace("/", "_").replace(":", "_")
 
@@ -146,5 +147,5 @@ def check_keep(keep: Path, jobs: Iterable[Job]) -> None:
 
 
 def _names(job: Job) -> tuple[str, str]:
-    """Link and workload as messages name them."""
+    """Link and workload in the wording of messages."""
     return f"link {job.link.name}", f"workload {job.workload.name}"

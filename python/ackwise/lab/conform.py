@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Claims on the real kernel: a guest does what a script says, and what leaves it is judged.
+"""Claims on the real kernel: a guest executes a script, and the packets that leave it are judged.
 
     claims -> lines of linux/lab/conform.c -> one guest for each policy -> what left -> rows
 
-Whatever leaves the host is compared with the script's next line; times are exact to RESOLUTION_US.
+Every packet that leaves the host is compared with the script's next line; times are exact to
+RESOLUTION_US.
 """
 
 from collections import deque
@@ -20,13 +21,13 @@ from ackwise.lab.build import linux_folder
 from ackwise.lab.claim import STOCK, SUFFIX, App, Arrives, Claim, ClaimLine, Leaves, Quiet, load
 from ackwise.lab.machine import Kernel
 
-# Each reading of the clock moves it by 256 ns, which makes about 2 us for a segment. Times are cut
-# off to this resolution.
+# Each reading of the clock advances it by 256 ns, about 2 us for a segment. Times are truncated to
+# this resolution.
 RESOLUTION_US = 100
 _EARLY_US = 900_000  # the handshake, before offset 0
 _WARM_GAP_US = 1_000
 _WARM_US = 20_000  # from the ACK of the whole warm-up to offset 0
-_AFTER_US = 1_000_000  # how long after its last line a claim is watched
+_AFTER_US = 1_000_000  # how long a claim is observed after its last line
 _WRONG_BYTES = -74  # EBADMSG, see linux/lab/conform.c
 WALL_LIMIT_S = 600.0
 SEED = 1
@@ -45,18 +46,18 @@ class SentPacket:
     flags: str
     sack: tuple[tuple[int, int], ...]
     reasons: tuple[str, ...]
-    echo: int | None  # ms since the start of the claim
+    echo: int | None  # timestamp in ms since the start of the claim
 
 
 @dataclass(frozen=True)
 class ClaimOutcome:
-    """A claim with one policy: what left, and where it failed."""
+    """Outcome of a claim with one policy: the packets that left, and where it failed."""
 
     claim: Claim
     policy: str
     choice: str
     came: tuple[str, ...]  # everything that left
-    line: ClaimLine | None = None  # the one that was not met
+    line: ClaimLine | None = None  # the line that was not met
     problem: str = ""
 
     @property
@@ -66,28 +67,28 @@ class ClaimOutcome:
 
     @property
     def message(self) -> str:
-        """File and line, what was expected, what came."""
+        """File and line, the expected packet, and the observed one."""
         where = f"{self.claim.path}:{self.line.number}" if self.line else str(self.claim.path)
         return f"{where}: {self.policy}: {self.problem}"
 
 
 @dataclass(frozen=True)
 class Done:
-    """An action of the guest and the line that asked for it."""
+    """An action of the guest, and the line that requested it."""
 
     time_us: int
     text: str
     line: ClaimLine | None
-    expected: int | None = None  # what the application's call returns
+    expected: int | None = None  # expected return value of the application's call
 
 
 def folder() -> Path:
-    """Where the shipped claims are."""
+    """Folder of the shipped claims."""
     return linux_folder() / "conform"
 
 
 def shipped() -> list[Claim]:
-    """Every shipped claim, by name."""
+    """All shipped claims, by name."""
     found = [load(_shown(path)) for path in sorted(folder().glob(f"*{SUFFIX}"))]
     if not found:
         raise RunError(f"{folder()}: holds no {SUFFIX} files; restore it from the repository")
@@ -95,7 +96,7 @@ def shipped() -> list[Claim]:
 
 
 def _shown(path: Path) -> Path:
-    """Relative to the working directory where possible."""
+    """The path relative to the working directory where possible."""
     try:
         return path.relative_to(Path.cwd())
     except ValueError:
@@ -103,9 +104,9 @@ def _shown(path: Path) -> Path:
 
 
 def choose(asked: Sequence[str]) -> list[Claim]:
-    """Claims by name, pattern or file, in the order of their names; all if nothing is given.
+    """Claims by name, pattern or file, sorted by name; all if nothing is given.
 
-    Raises InputError for what matches nothing.
+    Raises InputError for a word that matches nothing.
     """
     known = shipped()
     if not asked:
@@ -168,7 +169,7 @@ def _segment(
 
 def _warm_up(claim: Claim) -> Iterator[Done]:
     """Full segments, read at once, all acknowledged at the end: the quickack phase is over, the
-    window no longer grows, no ACK is owed."""
+    window no longer grows, and no ACK is owed."""
     count = claim.warm_segments
     start_us = -_WARM_US - count * _WARM_GAP_US
     for i in range(count):
@@ -181,7 +182,7 @@ def _warm_up(claim: Claim) -> Iterator[Done]:
 
 
 def actions(claim: Claim, lines: Sequence[ClaimLine]) -> list[Done]:
-    """What the guest does, in order."""
+    """The guest's actions, in order."""
     done = list(_warm_up(claim))
     base = claim.warm_segments * claim.mss
     ack = 0
@@ -216,14 +217,14 @@ def actions(claim: Claim, lines: Sequence[ClaimLine]) -> list[Done]:
 
 
 def end_us(claim: Claim, lines: Sequence[ClaimLine]) -> int:
-    """How long a claim is watched."""
+    """Time for which a claim is observed, microseconds."""
     if claim.end_us is not None:
         return claim.end_us
     return max(line.time_us for line in lines) + _AFTER_US
 
 
 def script(number: int, claim: Claim, choice: str, done: Sequence[Done], end: int) -> list[str]:
-    """The lines of linux/lab/conform.c for a claim."""
+    """The claim as lines of linux/lab/conform.c."""
     lines = [f"claim {number} {_keys(claim, choice)}"]
     lines += [f"do {one.time_us} {one.text}" for one in done]
     return [*lines, f"end {end}"]
@@ -257,16 +258,16 @@ def _packet(words: Sequence[str]) -> SentPacket:
 
 @dataclass(frozen=True)
 class Came:
-    """What the guest reported of one claim."""
+    """The guest's report on one claim."""
 
     packets: list[SentPacket]
-    results: dict[int, int]  # of the application, by action
+    results: dict[int, int]  # return values of the application's calls, by action
 
 
 def read_came(text: str) -> dict[int, Came]:
     """The output of linux/lab/conform.c, by the claim's number; unfinished ones are left out.
 
-    Raises RunError for anything else: a guest's root can write what it likes.
+    Raises RunError for anything else: a guest's root can write anything.
     """
     try:
         return _read_came(text)
@@ -305,7 +306,7 @@ def _cut_us(packet: SentPacket) -> int:
 
 
 class _Judge:
-    """Compares one claim, with one policy, with what left."""
+    """Compares the packets that left with one claim and policy."""
 
     def __init__(
         self,
@@ -320,7 +321,7 @@ class _Judge:
         self.base = claim.warm_segments * claim.mss
 
     def offset(self, value: int) -> str:
-        """An offset in the peer's stream: in segments where it is a whole number of them."""
+        """An offset in the peer's stream: in segments if it is a multiple of one."""
         value -= self.base
         if value >= 0 and value % self.claim.mss == 0 and value:
             return f"{value // self.claim.mss}s"
@@ -354,7 +355,7 @@ class _Judge:
         return text
 
     def differs(self, packet: SentPacket, want: Leaves) -> str:
-        """How the packet differs from what a line expects, except in time; "" if it does not."""
+        """How the packet differs from a line, except in time; "" if it does not."""
         kind = "ack"
         if "R" in packet.flags:
             kind = "rst"
@@ -380,7 +381,7 @@ class _Judge:
             return "its ECE is " + ("set" if "E" in packet.flags else "clear")
         if want.echo is not None and packet.echo != want.echo:
             return f"it echoes the timestamp of {packet.echo} ms"
-        # the kernel counts reasons only with a policy
+        # the kernel counts reasons only for a policy
         if (
             want.because
             and self.choice != STOCK
@@ -406,26 +407,27 @@ class _Judge:
         return ""
 
     def outcome(self, came: Came) -> ClaimOutcome:
-        """Whether the application got what it should and every line was met, and what left."""
+        """The outcome: whether the application's calls returned the expected values and every line
+        was met."""
         packets = [p for p in came.packets if self._counts(p)]
         shown = tuple(self.shown(p) for p in packets)
         line, problem = self._wrong_result(came.results) or self._unmet_line(packets) or (None, "")
         return ClaimOutcome(self.claim, self.policy, self.choice, shown, line, problem)
 
     def _counts(self, packet: SentPacket) -> bool:
-        """False for what the handshake and the warm-up brought."""
+        """False for packets of the handshake and the warm-up."""
         from_timer = packet.cause < 0
         if packet.cause >= len(self.done):
             raise RunError(f"conform: the guest's output is damaged (no action {packet.cause})")
         if self.claim.warm_segments:
-            # a policy's timer may fire just before the warm-up's last step
+            # a policy's timer may expire just before the warm-up's last step
             after = _cut_us(packet) > -_WARM_US
         else:
             after = packet.time_ns >= -_EARLY_US * 1000
         return after and (from_timer or self.done[packet.cause].line is not None)
 
     def _wrong_result(self, results: dict[int, int]) -> tuple[ClaimLine | None, str] | None:
-        """The first call of the application that did not return what it should, and how."""
+        """The first call of the application with an unexpected result, and the difference."""
         for index, one in enumerate(self.done):
             result = results.get(index)
             if result == _WRONG_BYTES:
@@ -438,9 +440,9 @@ class _Judge:
         return None
 
     def _unmet_line(self, packets: Sequence[SentPacket]) -> tuple[ClaimLine, str] | None:
-        """The first line that the packets do not meet, and how."""
+        """The first line that the packets do not meet, and why."""
         left = deque(packets)
-        cause: ClaimLine | None = None  # the last line at which something was done to the host
+        cause: ClaimLine | None = None  # the last line with an action on the host
         silence: ClaimLine | None = None  # an `until` line after which nothing was expected yet
         for line in self.lines:
             want = line.what
@@ -463,7 +465,8 @@ class _Judge:
     def _take(
         self, left: deque[SentPacket], line: ClaimLine, want: Leaves, cause: ClaimLine | None
     ) -> str:
-        """Takes from `left` the packet that `line` is about; what is wrong with it, or ""."""
+        """Removes the packet that `line` refers to from `left`. Returns what is wrong with it, or
+        ""."""
         while left:
             packet = left.popleft()
             wrong = self.differs(packet, want)
@@ -474,14 +477,14 @@ class _Judge:
         return "nothing came"
 
     def _acknowledges_less(self, packet: SentPacket, want: Leaves) -> bool:
-        """A plain ACK on the way to one that is due `by` a time."""
+        """Whether it is a plain ACK on the way to one that is due `by` a time."""
         plain = packet.flags in ("A", "PA") and not packet.length and not packet.sack
         due = want.by_us is not None and want.ack is not None
         return plain and due and packet.ack < (want.ack or 0) + self.base
 
 
 def judge(claim: Claim, policy: str, choice: str, came: Came) -> ClaimOutcome:
-    """Compares what left under a claim, with one policy, with the claim's lines."""
+    """Compares the packets that left with the lines of a claim, for one policy."""
     lines = claim.for_policy(policy)
     return _Judge(claim, policy, choice, lines, actions(claim, lines)).outcome(came)
 
@@ -491,7 +494,7 @@ def judge(claim: Claim, policy: str, choice: str, came: Came) -> ClaimOutcome:
 
 @dataclass(frozen=True)
 class Seen:
-    """What left under a claim with one policy, not judged yet."""
+    """Packets that left for a claim with one policy, not judged yet."""
 
     claim: Claim
     policy: str
@@ -506,7 +509,7 @@ def observe(
     cancel: object = None,
     seed: int = SEED,
 ) -> list[Seen]:
-    """Runs every claim made for `policy` in one guest. Raises RunError."""
+    """Runs every claim that applies to `policy` in one guest. Raises RunError."""
     chosen = [(c, choice) for c in claims if (choice := c.choice(policy)) is not None]
     if not chosen:
         return []
@@ -534,7 +537,7 @@ def observe(
 
 
 def _named(message: str, chosen: Sequence[tuple[Claim, str]]) -> str:
-    """Puts the claim's file in the place of its number."""
+    """Replaces the claim's number by its file name."""
     for number in reversed(range(len(chosen))):
         message = message.replace(f"claim {number}:", f"{chosen[number][0].path}:")
     return message

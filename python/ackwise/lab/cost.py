@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What policies cost on an emulated machine: instructions for each megabyte that arrives."""
+"""Cost of policies on an emulated machine: instructions per megabyte received."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,12 +22,12 @@ from ackwise.results import provenance
 
 LINK, WORKLOAD = "lan-1g", "bulk"
 SEGMENT_BYTES = 1448  # Ethernet, timestamps
-# They differ in nothing but the number of segments for each ACK.
+# These differ only in the number of segments per ACK.
 EACH, ONE_PER_TWO = "every", "delayed:segments=2"
 _SEGMENTS = {EACH: 1, ONE_PER_TWO: 2}
 _NEARLY = 1.25
-# While its reader holds a socket, Linux lets segments wait and sends one ACK for all of them,
-# whatever the policy. A baseline of one ACK for two segments has to do without that.
+# While its reader holds a socket, Linux queues segments and sends one ACK for all of them, whatever
+# the policy. A baseline of one ACK for two segments must avoid that.
 EXACT = {"tcp_backlog_ack_defer": 0}
 SCHEMA_VERSION = 2
 KEYS = {
@@ -69,7 +69,7 @@ KEYS = {
 
 @dataclass(frozen=True)
 class Cost:
-    """One policy's run."""
+    """The run of one policy."""
 
     policy: str
     goodput_bps: float
@@ -79,35 +79,36 @@ class Cost:
     acks: int
     segments_per_ack: float
     srtt_p50_ns: float | None
-    runs: tuple[pair.PairRun, ...] = ()  # of two machines
+    runs: tuple[pair.PairRun, ...] = ()  # with two machines
 
     @property
     def sound(self) -> list[pair.PairRun]:
-        """The runs that count."""
+        """The valid runs."""
         return [run for run in self.runs if not run.flaw]
 
     def document(self) -> dict[str, Any]:
-        """As KEYS describes."""
+        """The result in the format of KEYS."""
         runs = [asdict(run) | {"flaw": run.flaw} for run in self.runs]
         return {**vars(self), "runs": runs}
 
 
 @dataclass(frozen=True)
 class PacketCosts:
-    """Instructions at both ends: `segment` without any ACK, `ack` for each."""
+    """Instructions at both ends: `segment` without ACKs, `ack` per ACK."""
 
     segment: float
     ack: float
 
     @property
     def bound_percent(self) -> float:
-        """How much faster a saturated machine is without any ACKs than with one per two."""
+        """Gain in rate of a saturated machine without ACKs over one ACK per two segments, in
+        percent."""
         return 100 * self.ack / 2 / self.segment
 
 
 def price(each: tuple[float, float], two: tuple[float, float]) -> PacketCosts:
-    """From runs with one ACK for each segment and one for two: instructions for each 10^6 bytes,
-    and segments for each ACK."""
+    """Costs from runs with one ACK per segment and one per two: instructions per 10^6 bytes, and
+    segments per ACK."""
     per_segment, acks = zip(
         *((per_mb * SEGMENT_BYTES / 1e6, 1 / segments_per_ack)
           for per_mb, segments_per_ack in (each, two)),
@@ -118,8 +119,8 @@ def price(each: tuple[float, float], two: tuple[float, float]) -> PacketCosts:
 
 
 def price_of(costs: Sequence[Cost]) -> PacketCosts | None:
-    """If the two policies that show it ran and sent as many ACKs as they are named for: a receiver
-    whose reader holds the socket sends fewer."""
+    """The costs, if both reference policies ran and sent as many ACKs as their names say: a
+    receiver whose reader holds the socket sends fewer."""
     found = {
         cost.policy: (cost.instructions_per_mb, cost.segments_per_ack)
         for cost in costs
@@ -138,22 +139,22 @@ class Transfer:
 
     duration_ns: int
     seed: int
-    link: str = LINK  # name or file
+    link: str = LINK  # name or file of the link
     exact: bool = False  # see EXACT
 
     def scenario(self, chosen: PolicyChoice) -> Scenario:
-        """With a policy. Raises InputError."""
+        """The scenario with a policy. Raises InputError."""
         workload = replace(plans.load_workload(WORKLOAD), duration_ns=self.duration_ns)
         return plans.scenario_of(plans.load_link(self.link), workload, chosen, self.seed)
 
     @property
     def extras(self) -> Extras:
-        """What it needs besides."""
+        """Additional settings of the run."""
         return Extras(sysctls=EXACT) if self.exact else NOTHING
 
 
 def of(result: LabResult, policy: str) -> Cost:
-    """The costs of a run's first group on a device."""
+    """Costs of the first group of a run on a device."""
     group, processor = result.groups[0], result.processor
     assert processor is not None
     return Cost(
@@ -178,7 +179,7 @@ def measure(
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> list[Cost]:
-    """A run of each policy, in their order. Raises InputError, RunError, Interrupted."""
+    """One run of each policy, in order. Raises InputError, RunError, Interrupted."""
     names = (f"link {transfer.link}", f"workload {WORKLOAD}")
 
     def one(chosen: PolicyChoice, cancel: Cancel) -> Cost:
@@ -200,8 +201,8 @@ def measure_role(
     runs: int,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> list[Cost]:
-    """Runs of two machines, of which `target` has the role. Policies take turns, so that what the
-    host does meanwhile meets all of them. Raises InputError, RunError, Interrupted."""
+    """Runs with two machines, of which `target` has the role `role`. Policies take turns, so that
+    other load on the host affects all of them. Raises InputError, RunError, Interrupted."""
     jobs = [(chosen, number) for number in range(runs) for chosen in policies]
 
     def one(job: tuple[PolicyChoice, int], cancel: Cancel) -> pair.PairRun:
@@ -213,9 +214,9 @@ def measure_role(
         try:
             return pair.simulate(made, name, role, kernel, target, peer_kernel, load, cancel=cancel)
         except machine.Hung:
-            return pair.PairRun.hung()  # does not cost what the other runs gave
+            return pair.PairRun.hung()  # keeps the results of other runs
 
-    # one after the other: they take the host's time
+    # one after the other: they occupy the host
     found = run_all(one, jobs, workers=1, on_progress=on_progress)
     return [
         of_runs(chosen.label, tuple(found[index :: len(policies)]))
@@ -224,7 +225,7 @@ def measure_role(
 
 
 def of_runs(policy: str, runs: tuple[pair.PairRun, ...]) -> Cost:
-    """Means of the runs that count. Raises RunError if none does."""
+    """Means of the valid runs. Raises RunError if there is none."""
     sound = [run for run in runs if not run.flaw]
     if not sound:
         raise RunError(f"{policy}: no run counts: {runs[0].flaw}; try again while the host idles")
@@ -244,7 +245,7 @@ def of_runs(policy: str, runs: tuple[pair.PairRun, ...]) -> Cost:
 
 
 def spread_percent(values: Sequence[float]) -> float | None:
-    """Standard deviation of a sample, by its mean."""
+    """Standard deviation of a sample relative to its mean, in percent."""
     return 100 * stdev(values) / fmean(values) if len(values) > 1 else None
 
 
@@ -257,7 +258,7 @@ def document(
     transfer: Transfer,
     role: str | None = None,
 ) -> dict[str, Any]:
-    """Everything, as KEYS describes."""
+    """The document in the format of KEYS."""
     world = compare.world(kernel, "device")
     paid = price_of(costs)
     runs = max(1, *(len(cost.runs) for cost in costs))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """A plan on a slow machine whose processor is emulated: every instruction takes the same time.
 
-QEMU counts instructions (`-icount`), and the machine's clock is that count: it moves by NS for each
-instruction, and while the processor idles it jumps to the next timer. So the same image, plan and
-seed give the same bytes, and time in which the processor was busy is a number of instructions. Both
-hosts are network namespaces of the machine, joined by a veth pair; what is measured is the cost of
-both ends. The kernel gets its program and its steps in its initial file system, and hands over what
-it wrote when the run has ended, because the host's answers take as long as they take.
+QEMU counts instructions (`-icount`), and the machine's clock is that count: it advances by a fixed
+time per instruction, and jumps to the next timer while the processor idles. The same image, plan
+and seed therefore give the same bytes, and busy time is a number of instructions. Both hosts are
+network namespaces of the machine, joined by a veth pair, so the cost of both ends is measured. The
+kernel gets its program and steps in its initial file system and delivers its output only after the
+run, because the host's response time varies.
 """
 
 import shutil
@@ -30,26 +30,26 @@ from ackwise.lab.refuse import refuse
 from ackwise.lab.target import MIPS, X86, Target
 
 SHIFT = 3
-INSTRUCTION_NS = 1 << SHIFT  # 125 million instructions a second
+INSTRUCTION_NS = 1 << SHIFT  # 125 million instructions per second
 MEMORY_MB = 256
-WRITE_BYTES = 128 << 10  # of a write and a read, as iperf3's: then the other end has its turn
+WRITE_BYTES = 128 << 10  # size of a write and a read, as in iperf3; then the other end has its turn
 SAMPLES = lab_run.SAMPLES
 WALL_LIMIT_S = 3600.0
 _DATE = "2001-09-09T01:46:40"
-_TAG = "lab"  # of the folder that gets the results
+_TAG = "lab"  # tag of the folder for results
 _FASTEST_WIRE_BPS = 10**9
 _MODE_FOLDER, _MODE_FILE, _MODE_PROGRAM, _MODE_DEVICE = 0o040755, 0o100644, 0o100755, 0o020600
 
 
 @dataclass(frozen=True)
 class _Board:
-    """How QEMU is asked for a machine."""
+    """QEMU's options for a machine."""
 
     emulator: str
     words: tuple[str, ...]
-    parameters: str  # of the kernel
-    counted: str = ""  # more of them, while instructions are counted
-    repeated: str = ""  # and more, where every run is to be the same
+    parameters: str  # kernel parameters
+    counted: str = ""  # more parameters, while instructions are counted
+    repeated: str = ""  # more parameters, for reproducible runs
 
 
 _BOARDS = {
@@ -57,19 +57,21 @@ _BOARDS = {
         "qemu-system-x86_64",
         ("-M", "pc", "-cpu", "qemu64"),
         "console=ttyS0 reboot=t nokaslr tsc=reliable",
-        # While a processor halts, another thread of QEMU moves the clock to the next timer. On a
-        # busy host it may do so before the last instructions are counted
-        # (icount_start_warp_timer), so that no run is like another. One that polls never halts.
+        # While a processor halts, another thread of QEMU advances the clock to the next timer. On a
+        # busy host this may happen before the last instructions are counted
+        # (icount_start_warp_timer), so that no two runs are equal. A processor that polls never
+        # halts.
         repeated=" idle=poll",
     ),
     # While instructions are counted, QEMU does not wake this processor from its WAIT instruction;
-    # without it, idle time passes by instructions, which cost the host and not the guest.
+    # without WAIT, idle time passes by executing instructions, which cost the host but not the
+    # guest.
     MIPS: _Board("qemu-system-mips", ("-M", "malta", "-cpu", "24Kf"), "console=ttyS0", " nowait"),
 }
 
 
 def emulator(target: Target) -> str:
-    """The program that is the machine."""
+    """The emulator program for a target."""
     return _BOARDS[target].emulator
 
 
@@ -77,7 +79,7 @@ def emulator(target: Target) -> str:
 
 
 def _entry(name: str, mode: int, data: bytes = b"", device: tuple[int, int] = (0, 0)) -> bytes:
-    """A member of a cpio archive of the kind `newc`; owner and times are zero."""
+    """A member of a cpio archive in `newc` format; owner and times are zero."""
     fields = (0, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(name) + 1, 0)
     head = b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"
     return _padded(head) + _padded(data)
@@ -104,10 +106,10 @@ def _initial_files(guest: bytes, steps: str) -> bytes:
 
 @dataclass(frozen=True)
 class Load:
-    """What a run asks of the machine beyond its scenario."""
+    """Demands of a run on the machine, in addition to its scenario."""
 
-    pace_bps: int = 0  # the senders' pace; 0: as fast as the processor allows
-    captured: bool = False  # both hosts' packets are captured, which costs instructions
+    pace_bps: int = 0  # pace of the senders; 0: as fast as the processor allows
+    captured: bool = False  # whether both hosts' packets are captured, which takes instructions
     extras: Extras = NOTHING
 
 
@@ -115,7 +117,8 @@ SATURATED = Load()
 
 
 class Prepared:
-    """A scenario as steps of the guest. Raises InputError for what the machine does not support."""
+    """A scenario as steps of the guest. Raises InputError for keys that the machine does not
+    support."""
 
     def __init__(
         self,
@@ -148,11 +151,12 @@ class Prepared:
 
 
 def delays(scenario: Scenario) -> list[int]:
-    """Of what the server sends and of what the client sends."""
+    """One-way delays of the server's and of the client's packets, nanoseconds."""
     return [scenario.down.delay_ns, scenario.up.delay_ns]
 
 
-# Of a way: what the wire has, and what only says when a queue would overflow.
+# Keys of a direction: those that the wire has, and those that only matter when a queue would
+# overflow.
 _OF_WIRE = {"rate_bps", "delay_ns", "queue_packets", "queue_bytes"}
 
 
@@ -180,11 +184,11 @@ def _check(scenario: Scenario, link: str, workload: str) -> None:
 
 @dataclass(frozen=True)
 class Clock:
-    """What moves a machine's clock."""
+    """What drives a machine's clock."""
 
-    icount: str  # QEMU's option; "": the host's clock
+    icount: str  # value of QEMU's option; "": the host's clock drives it
     words: tuple[str, ...] = ()
-    is_own: bool = False  # nothing of the host's moves it
+    is_own: bool = False  # whether it is independent of the host's clock
 
 
 COUNTED = Clock(f"shift={SHIFT},sleep=off", ("-rtc", f"base={_DATE},clock=vm"), is_own=True)
@@ -192,14 +196,14 @@ COUNTED = Clock(f"shift={SHIFT},sleep=off", ("-rtc", f"base={_DATE},clock=vm"), 
 
 @dataclass(frozen=True)
 class Machine:
-    """One that runs, or has run."""
+    """A machine that is running, or has run."""
 
     process: programs.Process
     console: IO[bytes]
     place: Path
 
     def results(self) -> Path:
-        """Of one that has ended: the folder of what it left. RunError if it failed."""
+        """Folder with the results of a finished run. RunError if it failed."""
         results = self.place / "results"
         machine.take_back(results)
         tail = f"end of its console:\n{machine.console_tail(self.console)}"
@@ -233,7 +237,7 @@ def _words(target: Target, kernel: Kernel, place: Path, seed: int, clock: Clock)
 def started(
     target: Target, kernel: Kernel, steps: list[str], seed: int, clock: Clock, card: int = -1
 ) -> Iterator[Machine]:
-    """A machine, for the block; `card`: the open socket that is its wire."""
+    """A machine running during the block; `card`: the open socket that serves as its wire."""
     with ExitStack() as stack:
         place = stack.enter_context(temporary_folder())
         (place / "results").mkdir(mode=0o700)
@@ -263,7 +267,7 @@ def _ran(
     limit_s: float,
     cancel: object,
 ) -> Iterator[Path]:
-    """The folder of results of a run that has ended, for the block."""
+    """The folder with the results of a finished run, during the block."""
     with started(target, kernel, steps, seed, COUNTED) as one:
         machine.watch(one.process, one.console, limit_s, None, cancel)
         one.process.wait()
@@ -282,11 +286,11 @@ def simulate(
     limit_s: float | None = None,
     keep: Path | None = None,
 ) -> LabResult:
-    """One run on the machine `target`; `keep` gets what it left.
+    """One run on the machine `target`; its files are stored in `keep`.
 
-    The result is the lab's, and in addition has `processor`: nanoseconds, instructions, and
-    instructions for each 10^6 bytes that the applications read, of both hosts together. Raises
-    InputError for keys that it does not support, RunError when it failed.
+    The result has the lab's format, plus `processor`: nanoseconds, instructions, and instructions
+    per 10^6 bytes read by the applications, for both hosts together. Raises InputError for
+    unsupported keys, RunError when the run failed.
     """
     prepared = Prepared(scenario, link, workload, kernel, load)
     seed = scenario.seed

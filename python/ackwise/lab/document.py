@@ -34,7 +34,7 @@ def document(
     policies: Sequence[str],
     outcomes: Sequence[ClaimOutcome],
 ) -> dict[str, Any]:
-    """Everything, as KEYS describes."""
+    """The document in the format of KEYS."""
     world = compare.world(kernel)
     rails = {label: None if label == STOCK else world.rails for label in policies}
     cells: dict[str, list[dict[str, Any]]] = {claim.name: [] for claim in claims}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a run of the lab may have beyond its scenario, for experiments."""
+"""Additional settings of a run in the lab, for experiments."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Extras:
-    """Nothing of it is in a link's or a workload's file, or known to the simulator."""
+    """Settings that neither link and workload files nor the simulator have."""
 
     tc: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """by way: ready-made lines with PORT for the device, such as a gateway's plan, in place of the

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Starts, watches and ends a guest: a user-mode kernel whose clock moves only while it is idle.
 
-`linux/lab/confine` starts it: it can write only to the folder of its run, and root starts it as a
-user that no other process has. While it runs, root touches nothing in that folder; afterwards root
-takes the folder back before it reads what is there.
+`linux/lab/confine` starts the guest: it can write only to the folder of its run, and root starts it
+as a user that no other process has. While it runs, root touches nothing in that folder; afterwards
+root takes the folder back before reading its content.
 """
 
 import os
@@ -26,20 +26,20 @@ from ackwise.host.leftovers import temporary_folder
 from ackwise.host.rights import missing_capabilities
 
 MEMORY_MB = 512
-FILE_BYTES_MAX = 4 << 30  # of each file that a guest writes, its memory included
+FILE_BYTES_MAX = 4 << 30  # maximum size of each file that a guest writes, including its memory
 LAYERS = ("landlock", "namespace", "seccomp")
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
-_WALL_START_NS = 10**18  # the guest's time of day at boot: a round figure in 2001
+_WALL_START_NS = 10**18  # the guest's time of day at boot: a round value in 2001
 _CONSOLE_LINES = 15
-_SHOWN_BYTES = 1 << 14  # of what a guest says
-# The folder as the guest sees it: the working directory of its host process. The command line
-# seeds the guest's random numbers, so it must not contain a name that changes.
+_SHOWN_BYTES = 1 << 14  # maximum length of the guest's console output in messages
+# The folder as the guest sees it: the working directory of its host process. The command line seeds
+# the guest's random numbers, so it must not contain a name that varies.
 _HERE = "/proc/self/cwd"
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel made by `ackwise lab build`."""
+    """A kernel built by `ackwise lab build`."""
 
     linux: Path
     guest: Path
@@ -49,7 +49,7 @@ class Kernel:
 
     @property
     def confine(self) -> Path:
-        """The program that starts it."""
+        """The program that starts the kernel."""
         return self.linux.with_name("lab-confine")
 
 
@@ -58,8 +58,7 @@ class Hung(RunError):
 
 
 def _check_place(folder: Path) -> None:
-    """RunError for a root if another user could put something else in the place of a folder that
-    root makes here."""
+    """RunError for root if another user could replace the folder that root creates here."""
     whole = folder.resolve()
     for place in (whole, *whole.parents) if os.geteuid() == 0 else ():
         found = place.stat()
@@ -73,8 +72,8 @@ def _check_place(folder: Path) -> None:
 
 @contextmanager
 def _folder_to_give(within: Path | None = None) -> Iterator[Path]:
-    """A folder that only this user can enter, until it is given to a guest's user. The folder
-    around it stays this user's and shows whose run it is."""
+    """A folder that only this user can enter, until it is given to a guest's user. Its parent stays
+    this user's and shows which process the run belongs to."""
     _check_place(within or Path(tempfile.gettempdir()))
     with temporary_folder(within) as outer:
         outer.chmod(0o711)
@@ -85,10 +84,10 @@ def _folder_to_give(within: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def run_folder(kernel: Kernel) -> Iterator[Path]:
-    """A temporary folder for one run, with its init. Those of killed runs are removed first."""
+    """A temporary folder for one run, with its init. Folders of killed runs are removed first."""
     _check_rights()
     with suppress(OSError):  # a cache owned by another user
-        os.utime(kernel.linux.parent)  # the cache keeps what was used last
+        os.utime(kernel.linux.parent)  # the cache keeps the most recently used kernels
     with _folder_to_give() as folder:
         # a copy: a hard link would be the cache's file. The kernel itself is never in the folder.
         shutil.copyfile(kernel.guest, folder / kernel.guest.name)
@@ -97,14 +96,14 @@ def run_folder(kernel: Kernel) -> Iterator[Path]:
 
 
 def put(folder: Path, name: str, text: str) -> None:
-    """Makes a file that the guest reads, before it runs."""
+    """Creates a file for the guest to read, before it runs."""
     with files.create(folder / name) as stream:
         stream.write(text.encode("ascii"))
 
 
 @contextmanager
 def _memory_folder(folder: Path) -> Iterator[Path]:
-    """Where the guest's memory, which is a file, is made: not on a disk if possible."""
+    """Folder for the guest's memory, which is a file: not on a disk if possible."""
     if not os.access(_SHARED_MEMORY, os.W_OK):
         yield folder
         return
@@ -115,9 +114,9 @@ def _memory_folder(folder: Path) -> Iterator[Path]:
 def _words(kernel: Kernel, folder: Path, memory: Path, seed: int) -> list[str]:
     return [
         str(kernel.confine), str(folder), str(memory), str(FILE_BYTES_MAX), str(kernel.linux),
-        "/proc/self/exe",  # its name, by which it starts itself again when the guest reboots
+        "/proc/self/exe",  # the path by which it restarts itself when the guest reboots
         f"mem={MEMORY_MB}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
-        "kunit.enable=0",  # its tests would draw from the run's random numbers
+        "kunit.enable=0",  # its tests would use the run's random numbers
         f"init={_HERE}/{kernel.guest.name}", f"lab_dir={_HERE}",
         f"hostfs_writable={_HERE}",
         "time-travel=inf-cpu", f"time-travel-start={_WALL_START_NS}", f"lab_seed={seed}",
@@ -131,7 +130,8 @@ def _environment(memory: Path) -> dict[str, str]:
 
 
 def _check_rights() -> None:
-    """RunError for a root that may not become another user, nor end what that user runs."""
+    """RunError for a root that may not switch to another user, or not kill that user's
+    processes."""
     lacking = missing_capabilities("CAP_CHOWN", "CAP_SETUID", "CAP_SETGID", "CAP_KILL")
     if os.geteuid() == 0 and lacking:
         raise RunError(
@@ -141,13 +141,13 @@ def _check_rights() -> None:
 
 
 def layers(kernel: Kernel) -> list[str]:
-    """Those of LAYERS that this host can apply."""
+    """The LAYERS that this host can apply."""
     return programs.run([str(kernel.confine), "--check"]).stdout.split()
 
 
 def unconfined(kernel: Kernel) -> str:
-    """What a guest can do to this host because it lacks layers; "" if it cannot write. RunError if
-    no guest can be started."""
+    """What a guest can do to this host because confinement layers are missing; "" if it cannot
+    write. RunError if no guest can be started."""
     _check_rights()
     if {"landlock", "namespace"} & set(layers(kernel)):
         return ""
@@ -158,8 +158,8 @@ def unconfined(kernel: Kernel) -> str:
 
 
 def take_back(folder: Path) -> None:
-    """The guest's user loses the folder; what is not a plain file of its own is removed, so that
-    nothing that is read from now on is elsewhere."""
+    """Takes the folder back from the guest's user, and removes everything but the guest's plain
+    files, so that nothing read afterwards is elsewhere."""
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         owners = {os.geteuid(), os.fstat(place).st_uid}
@@ -181,7 +181,8 @@ def take_back(folder: Path) -> None:
 
 
 def console_tail(console: IO[bytes]) -> str:
-    """Of the open file: the guest may have put anything in the place of its name."""
+    """The end of the console output, from the open file: the guest may have replaced the file by
+    its name."""
     size = os.fstat(console.fileno()).st_size
     data = os.pread(console.fileno(), _SHOWN_BYTES, max(0, size - _SHOWN_BYTES))
     text = data.decode(errors="replace")
@@ -190,7 +191,7 @@ def console_tail(console: IO[bytes]) -> str:
 
 
 def _cpu_s(pid: int) -> float:
-    """Processor time of the guest's kernel so far."""
+    """Processor time of the guest's kernel so far, seconds."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -250,7 +251,8 @@ def watch(
     cpu_limit_s: float | None,
     cancel: object,
 ) -> None:
-    """Returns when the guest has ended. It is not reaped yet, so its number is still its own."""
+    """Returns when the guest has ended. It is not reaped yet, so its process number is still
+    valid."""
     started = time.monotonic()
     ended = os.pidfd_open(process.pid)
     ready = select.poll()
@@ -275,7 +277,7 @@ def watch(
 
 
 def shell(kernel: Kernel, folder: Path, steps: Sequence[str], seed: int) -> int:
-    """The guest's shell on this terminal; its exit code."""
+    """Runs a shell of the guest on this terminal; returns its exit code."""
     put(folder, "steps", "\n".join(steps) + "\n")
     with _memory_folder(folder) as memory:
         terminal = environment.value("TERM") or "dumb"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a run of the guest left behind, as the simulator's result: flows and messages from the
-traffic program, ACKs, segments, RTTs and ACK latency from the captures at both hosts."""
+"""Converts the files of a guest's run to the simulator's result format: flows and messages from the
+traffic program; ACKs, segments, RTTs and ACK latency from the captures at both hosts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ from ackwise.lab.network import ADDRESS, CLIENT, SERVER
 
 SCHEMA_VERSION = 1
 SERVER_PORT = 5001
-_REASONS = "TcpAck"  # the line of /proc/net/netstat in a kernel with policies
+_REASONS = "TcpAck"  # line of /proc/net/netstat in a kernel with policies
 _INFINITE_SSTHRESH = 0x7FFFFFFF
 
 
@@ -49,11 +49,11 @@ class CapturedPacket:
     ack: int
     payload: int
     sacks: tuple[tuple[int, int], ...]
-    ident: int  # of the IP header: counts the packets of a connection
+    ident: int  # identification in the IP header, which counts a connection's packets
 
 
 def read_capture(path: Path) -> Iterator[CapturedPacket]:
-    """The packets of a capture made by the lab. Raises RunError when it is not complete."""
+    """The packets of a capture made by the lab. Raises RunError when it is incomplete."""
     try:
         packets = engine.tcp_packets(str(path))
     except InputError as problem:
@@ -67,7 +67,7 @@ def read_capture(path: Path) -> Iterator[CapturedPacket]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processor:
-    """What a run cost an emulated machine, which has both ends."""
+    """Processor cost of a run on an emulated machine, for both ends."""
 
     machine: str
     instruction_ns: int
@@ -92,7 +92,7 @@ class LabResult(RunResult):
 
 @dataclass(frozen=True)
 class ProcessorTime:
-    """What a run cost an emulated processor, which carries both ends."""
+    """Processor time of a run on an emulated machine, for both ends."""
 
     elapsed_ns: int
     idle_ns: int
@@ -105,25 +105,25 @@ class ProcessorTime:
 
 @dataclass
 class _Recorded:
-    """What the traffic program wrote (linux/lab/results.h)."""
+    """Output of the traffic program (linux/lab/results.h)."""
 
     flows: dict[int, dict[str, int]] = field(default_factory=dict)
     messages: dict[int, list[int]] = field(default_factory=dict)  # latencies, by group
     base_ns: int = 0  # time of day at the start of the run
-    length_ns: int = 0  # of the run
-    load: ProcessorTime | None = None  # of an emulated processor
+    length_ns: int = 0  # duration of the run
+    load: ProcessorTime | None = None  # load of an emulated processor
     samples: dict[int, list[dict[str, str]]] = field(default_factory=dict)  # by flow
     counters: dict[str, dict[str, int]] = field(default_factory=dict)  # by host
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
-    """The lines of a table whose first line names its columns, such as `samples` and `pings`."""
+    """The rows of a table whose first line has the column names, such as `samples` and `pings`."""
     names, *rows = [line.split() for line in path.read_text(encoding="ascii").splitlines()]
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def read_rows(file: Path) -> Iterator[dict[str, int]]:
-    """Lines of names and values in turns; raises ValueError for others."""
+    """Rows of alternating names and values; ValueError for other content."""
     for line in file.read_text(encoding="ascii").splitlines():
         words = line.split()
         yield dict(zip(words[::2], map(int, words[1::2]), strict=True))
@@ -143,7 +143,7 @@ def _read_recorded(folder: Path, duration_ns: int) -> _Recorded:
     if not recorded.base_ns:
         raise RunError(f"{folder / 'flows'}: the run did not reach its end")
     if not recorded.load:
-        # what it is longer by in virtual time is the reading of clocks
+        # the excess in virtual time comes from reading clocks
         recorded.length_ns = duration_ns
     for sample in read_table(folder / "samples"):
         recorded.samples.setdefault(int(sample["flow"]), []).append(sample)
@@ -152,7 +152,7 @@ def _read_recorded(folder: Path, duration_ns: int) -> _Recorded:
 
 
 def counters(folder: Path, host: str) -> dict[str, int]:
-    """By how much each of the host's SNMP counters grew during the run, under `nstat`'s names."""
+    """Increase of the host's SNMP counters during the run, under `nstat`'s names."""
 
     def read(name: str) -> dict[str, int]:
         lines = (folder / name).read_text(encoding="ascii").splitlines()
@@ -180,11 +180,12 @@ def result(
     *,
     captured: bool = True,
 ) -> LabResult:
-    """The run in `folder` as the simulator's result; None stands for what cannot be measured.
+    """The run in `folder` in the simulator's result format; None for values that cannot be
+    measured.
 
-    Without captures, segments and ACKs are those that the sockets counted, and RTTs the sender's
-    smoothed ones at each sample. Raises RunError when the guest, whose root can write what it
-    likes, left something else.
+    Without captures, segments and ACKs are the sockets' counts, and RTTs are the sender's smoothed
+    RTTs at each sample. Raises RunError when the files are invalid: the guest's root can write
+    anything.
     """
     try:
         return _result(folder, scenario, groups_of, extras, captured)
@@ -217,7 +218,7 @@ def _result(
 
 
 def _host(recorded: _Recorded) -> HostResult:
-    """Load of a host's processor; of an emulated one, that of both hosts."""
+    """Load of a host's processor; for an emulated one, of both hosts."""
     load = recorded.load
     if not load:
         return HostResult()
@@ -233,11 +234,12 @@ _NO_TRACE = Trace(
     data_time_ns=[], data_seq=[], data_bytes=[], data_retransmitted=[],
     ack_time_ns=[], ack_seq=[], ack_reason=[], truncated=False,
 )  # fmt: skip
-_HANDSHAKE = {True: 2, False: 0}  # the client is the receiver: its SYN, and the ACK of the answer
+# Packets of the client, which receives: its SYN, and the ACK of the SYN-ACK.
+_HANDSHAKE = {True: 2, False: 0}
 
 
 def _counted(scenario: Scenario, recorded: _Recorded, groups_of: list[int]) -> Measurement:
-    """What the sockets of a run counted."""
+    """Measurements from the sockets' counters."""
     flows = []
     rtts: list[list[int]] = [[] for _ in scenario.groups]
     for flow, group in enumerate(groups_of):
@@ -268,14 +270,14 @@ def _measured(
     groups_of: list[int],
     extras: Extras,
 ) -> Measurement:
-    """What the captures of a run show."""
+    """Measurements from the captures."""
     mss = scenario.mtu_bytes - 40
     if all(group.receiver.timestamps for group in scenario.groups):
         mss -= 12
     paths_ns = extras.paths_from_ns
     wanted = Wanted(
         start_ns=recorded.base_ns,
-        # packets after the end are not part of the run: the applications have stopped reading
+        # packets after the end do not count: the applications have stopped reading
         end_ns=recorded.base_ns + recorded.length_ns,
         mss_bytes=mss,
         paths_from_ns=None if paths_ns is None else recorded.base_ns + paths_ns,
@@ -294,7 +296,7 @@ def _measured(
 
 
 def captures_in(folder: Path) -> RunCaptures:
-    """Those of the run in `folder`."""
+    """The captures of the run in `folder`."""
     client, server = (folder / f"{host}.pcap" for host in (CLIENT, SERVER))
     return RunCaptures(client, server, ADDRESS[SERVER], SERVER_PORT)
 
@@ -306,7 +308,7 @@ def _sample_times(scenario: Scenario, recorded: _Recorded, flow: int) -> list[in
 
 
 def _pings(folder: Path, extras: Extras) -> PingResult:
-    """Echo requests up to the last that was answered: later ones left too late in the run."""
+    """Echo requests up to the last one answered: later ones left too late in the run."""
     pings = [(int(row["sent_ns"]), int(row["rtt_ns"])) for row in read_table(folder / "pings")]
     while pings and not pings[-1][1]:
         pings.pop()
@@ -368,7 +370,7 @@ def _group(
 
 
 def _reasons(scenario: Scenario, index: int, recorded: _Recorded) -> dict[str, int]:
-    """ACKs by reason as the receiving host counts them, if it receives for this group alone."""
+    """ACKs by reason as counted by the receiving host, if it receives for this group only."""
     way = scenario.groups[index].direction
     if sum(group.direction == way for group in scenario.groups) > 1:
         return {}

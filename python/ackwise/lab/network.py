@@ -26,16 +26,16 @@ SERVER = "server"
 ADDRESS = {CLIENT: "10.0.0.1", SERVER: "10.0.0.2"}
 _ETHERNET = 14  # bytes that veth counts and an IP link does not have
 _DELAY_LINE_PACKETS = 1_000_000
-_DIST_MAX = 10_000  # entries of a netem table; `tc` has no room for the kernel's 16384
+_DIST_MAX = 10_000  # maximum entries of a netem table; `tc` has no room for the kernel's 16384
 _TABLE_DELAY_NS = 1000  # `tc` accepts a table only with a delay; this is the smallest
-_DIST_UNIT = 8192  # the table value that means one jitter
+_DIST_UNIT = 8192  # table value that represents one jitter
 _PRIO_BANDS_MAX = 16
-_CAKE_MOST = 256  # bytes of overhead
+_CAKE_MOST = 256  # maximum overhead, bytes
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One port's discipline: `tc` lines with PORT in place of the device, and timed changes."""
+    """One port's discipline: `tc` lines with PORT for the device, and timed changes."""
 
     lines: list[str]
     tables: dict[str, str] = field(default_factory=dict)  # netem distribution files
@@ -61,12 +61,13 @@ class Network:
 
     @property
     def namespaces(self) -> list[str]:
-        """From the server to the client."""
+        """Namespaces from the server to the client."""
         return [SERVER, *(f"r{i + 1}" for i in range(self.routers)), CLIENT]
 
 
 def build(scenario: Scenario, link: str, extras: Extras = NOTHING) -> Network:
-    """The network of a scenario; `link` names its file. Raises InputError for unsupported keys."""
+    """The network of a scenario; `link` is the name for messages. Raises InputError for unsupported
+    keys."""
     _check(scenario, link)
     supported.check_path(scenario, link, ready_made=extras.tc)
     ways = {way: list(_stages(scenario, way, link, extras)) for way in ("down", "up")}
@@ -89,7 +90,7 @@ def build(scenario: Scenario, link: str, extras: Extras = NOTHING) -> Network:
 
 
 def pipe_of(scenario: Scenario, way: str) -> Channel:
-    """The direction `way`."""
+    """The direction named `way`."""
     return scenario.down if way == "down" else scenario.up
 
 
@@ -98,7 +99,7 @@ def host_of(scenario: Scenario, host: str) -> Host:
     return scenario.client if host == CLIENT else scenario.server
 
 
-# Of packets, at a host's processor.
+# Processing costs of packets at a host.
 _COSTS = (
     "data_received_ns", "data_sent_ns", "ack_received_ns", "acknowledged_kib_ns", "ack_sent_ns",
     "policy_ns",
@@ -161,7 +162,7 @@ def _check(scenario: Scenario, link: str) -> None:
 
 
 def _overhead(scenario: Scenario, pipe: Channel) -> int:
-    """Bytes that an IP packet has on the link in addition; medium time is counted as bytes."""
+    """Overhead of an IP packet on the link, bytes; medium time is converted to bytes."""
     time = Fraction(pipe.per_packet_ns * pipe.rate_bps, 8 * 10**9)
     return scenario.link_overhead_bytes + round(time)
 
@@ -172,13 +173,13 @@ def _wire_bytes(scenario: Scenario, pipe: Channel) -> int:
 
 
 def _netem_rate(scenario: Scenario, rate_bps: int, extra_bytes: int) -> str:
-    """netem's `rate`; with cells, also payload and header of a cell."""
+    """netem's `rate`; with cells, also their payload and header size."""
     cells = f" {CELL_PAYLOAD_BYTES} {CELL_BYTES - CELL_PAYLOAD_BYTES}"
     return f"rate {rate_bps}bit {extra_bytes}{cells if scenario.link_cells else ''}"
 
 
 def _time(ns: int) -> str:
-    """A time for `tc`, some versions of which do not accept ns."""
+    """A duration for `tc`, some versions of which do not accept ns."""
     return f"{ns // 1000}.{ns % 1000:03d}us"
 
 
@@ -202,7 +203,7 @@ def _stages(scenario: Scenario, way: str, link: str, extras: Extras) -> Iterator
 
 
 def _rate(scenario: Scenario, pipe: Channel) -> Stage:
-    """Rate and queue. A burst of one byte: one packet at a time."""
+    """Rate and queue. The burst is one byte, so that one packet leaves at a time."""
     discipline = pipe.discipline
     if discipline == "cake":
         return Stage([f"qdisc add dev PORT root handle 1: {_cake(scenario, pipe)}"])
@@ -243,8 +244,8 @@ def _rate(scenario: Scenario, pipe: Channel) -> Stage:
     ])  # fmt: skip
 
 
-# Disciplines that are named in the same way, with the option of `tc` for each key.
-_MARKING = ("codel", "fq_codel")  # by choice; CAKE always does, FIFOs and fq never
+# Disciplines with the same name in `tc`, and the option of `tc` for each key.
+_MARKING = ("codel", "fq_codel")  # optional here; CAKE always marks, FIFOs and fq never
 _LEAVES: dict[str, tuple[str, dict[str, str]]] = {
     "codel": (
         "codel",
@@ -275,7 +276,7 @@ _CAKE_FILTERS = {"off": "no-ack-filter", "on": "ack-filter", "aggressive": "ack-
 
 
 def _options(discipline: tuple[str, dict[str, str]], pipe: Channel, *, ecn: bool = False) -> str:
-    """A discipline with those of its options that are given; Linux has the others' defaults."""
+    """A discipline with the options that are set; Linux has the same defaults for the others."""
     name, options = discipline
     words = [name]
     if name in _MARKING:
@@ -288,7 +289,7 @@ def _options(discipline: tuple[str, dict[str, str]], pipe: Channel, *, ecn: bool
 
 
 def _cake(scenario: Scenario, pipe: Channel) -> str:
-    """CAKE is its own shaper, and counts from the IP header."""
+    """CAKE shapes by itself, and counts from the IP header."""
     rate = pipe.rate_bps if pipe.shaper_rate_bps is None else pipe.shaper_rate_bps
     return (
         f"{_options(_CAKE, pipe)} bandwidth {rate}bit besteffort triple-isolate "
@@ -299,7 +300,7 @@ def _cake(scenario: Scenario, pipe: Channel) -> str:
 
 def _delay(scenario: Scenario, pipe: Channel) -> Stage:
     """Transmission time, delay and faults; with a rate, netem keeps the order."""
-    # netem's jitter is added and subtracted, the link's only added
+    # netem adds and subtracts its jitter, the link only adds
     jitter = pipe.jitter_ns // 2
     before = _TABLE_DELAY_NS if pipe.reorder else 0
     delay = f"delay {_time(max(0, pipe.delay_ns - before) + jitter)}"
@@ -333,7 +334,7 @@ def _loss(pipe: Channel) -> str:
 
 
 def _reorder(reorder: Reorder, way: str) -> Stage:
-    """Delays some packets by a fixed time: a distribution of two values."""
+    """Delays some packets by a fixed time, with a distribution of two values."""
     share = Fraction(reorder.probability_ppm, 10**6).limit_denominator(_DIST_MAX)
     entries = share.denominator * max(1, _DIST_MAX // share.denominator)
     late = int(share * entries)

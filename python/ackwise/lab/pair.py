@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Two machines on one wire: a slow one whose instructions are counted, and a peer that is not slow.
 
-The slow one has the clients of the flows, so it comes last and ends the run. Its clock moves by a
-fixed time for each instruction and is kept to the host's (`align`), as the peer's is anyway: what
-they send each other takes the time it takes, so no run is like another. A run counts only where the
-slow machine's clock kept up and the peer had time to spare. The peer delays what it sends by the
-link's whole RTT, so that the delay line takes no instruction of the machine that is measured.
+The slow machine runs the clients of the flows, so it is started last and ends the run. Its clock
+advances by a fixed time per instruction and is aligned with the host's (`align`), like the peer's;
+the time of the packets between them varies, so no two runs are equal. A run is valid only if the
+slow machine's clock kept up and the peer had idle time. The peer delays its packets by the link's
+whole RTT, so that the delay line takes no instructions on the measured machine.
 """
 
 import os
@@ -26,32 +26,33 @@ from ackwise.lab.target import X86, Target
 from ackwise.lab.traffic import HYSTART
 
 SHIFT = 5
-INSTRUCTION_NS = 1 << SHIFT  # 31 million instructions a second: what a busy host can still keep up
+# 31 million instructions per second, which even a busy host can sustain.
+INSTRUCTION_NS = 1 << SHIFT
 SENDER, RECEIVER = "sender", "receiver"
 ROLES: dict[str, DataDirection] = {
     SENDER: "up",
     RECEIVER: "down",
-}  # of the slow machine: where its clients' data go
-# Of a run that counts, and set before the first one ran.
+}  # of the slow machine, by the direction of its clients' data
+# Minimum for a valid run, set before the first run.
 PEER_IDLE_MIN = 0.25
 CLOCK_OFF_MAX = 0.01
-# A MIPS kernel measures its processor against the board's clock, once: that must not be the host's,
-# which the machine lags behind while it boots.
+# A MIPS kernel measures its processor against the board's clock once. That must not be the host's
+# clock, which the machine lags behind while it boots.
 _SLOW = Clock(f"shift={SHIFT},sleep=on,align=on", device.COUNTED.words)
-# Whatever the slow machine is: a MIPS board that idles takes a core of the host (see device.py).
+# Independent of the slow machine: an idle MIPS board occupies a core of the host (see device.py).
 PEER = X86
-# Of instructions, of which no host makes as many: a PC cannot find out its clock's rate by a busy
-# host's time. While it idles, its clock moves with the host's.
+# In terms of instructions, more than any host executes: a PC cannot measure its clock's rate by a
+# busy host's time. While it idles, its clock advances with the host's.
 _PEER = Clock("shift=0,sleep=on")
 _POLL_S = 0.002
 _BOOT_S, _END_S = 300.0, 60.0
-_HANDSHAKE = 2  # of the clients, which receive: a SYN, and the ACK of its answer
-_PEER_WAITS_NS = 600 * 10**9  # on top of the run: the slow machine boots meanwhile
+_HANDSHAKE = 2  # packets of the clients, which receive: a SYN, and the ACK of the SYN-ACK
+_PEER_WAITS_NS = 600 * 10**9  # in addition to the run: the slow machine boots in this time
 
 
 @dataclass(frozen=True)
 class PairRun:
-    """What the slow machine did, and whether it was the one that set the pace."""
+    """The slow machine's results, and whether it determined the pace."""
 
     goodput_bps: float
     delivered_bytes: int
@@ -60,16 +61,16 @@ class PairRun:
     segments: int
     acks: int
     peer_idle_share: float
-    clock_ratio: float  # the slow machine's time in the run, by the host's
+    clock_ratio: float  # the slow machine's time in the run, divided by the host's
 
     @classmethod
     def hung(cls) -> "PairRun":
-        """A run that the host did not bring to its end: its clock stood still."""
+        """A run that the host did not finish: its clock stood still."""
         return cls(0.0, 0, 0, 0.0, 0, 0, 1.0, 0.0)
 
     @property
     def flaw(self) -> str:
-        """Why the run does not count; "" if it does."""
+        """Why the run is invalid; "" if it is valid."""
         if abs(self.clock_ratio - 1) > CLOCK_OFF_MAX:
             return (
                 f"the host was too slow: the clock made {100 * self.clock_ratio:.1f}% of its time"
@@ -82,7 +83,7 @@ class PairRun:
 def steps(
     scenario: Scenario, workload: str, kernel: Kernel, load: Load = device.SATURATED
 ) -> tuple[list[str], list[str]]:
-    """Of the slow machine and of its peer. Raises InputError for what two machines do not run."""
+    """Steps of the slow machine and of its peer. Raises InputError for unsupported scenarios."""
     made = device.Prepared(scenario, "link", workload, kernel, load).steps
     flows = [step for step in made if step.startswith("flow ")]
     if any("app=bulk bytes=0" not in step for step in flows):
@@ -90,8 +91,8 @@ def steps(
 
     def of(host: str, port: str, delay_ns: int, run_ns: int) -> list[str]:
         settings = [step for step in made if step.startswith(f"write {host} ")]
-        # It ends slow start by samples of the RTT, which are the host's here: the window would be
-        # what bounds a flight, and not the processor.
+        # HyStart ends slow start based on RTT samples, which depend on the host here: the window
+        # would limit the flight, not the processor.
         settings.append(f"write {host} {HYSTART} 0")
         return [
             f"namespace {host}", f"card {scenario.mtu_bytes} {host} {delay_ns}", *settings,
@@ -106,7 +107,8 @@ def steps(
 
 
 def _seen(one: Machine, stage: str, limit_s: float, cancel: object) -> int:
-    """When the machine's program said that it came to a stage. RunError if it ended before."""
+    """Time at which the machine's program reported that it reached a stage. RunError if it ended
+    before."""
     word = f"traffic: {stage}".encode()
     deadline = time.monotonic() + limit_s
     while word not in os.pread(one.console.fileno(), 1 << 16, 0):
@@ -135,8 +137,8 @@ def simulate(
     *,
     cancel: object = None,
 ) -> PairRun:
-    """One run of a scenario whose flows go the way of `role`; `peer_kernel` is for the machine
-    PEER. Raises InputError, RunError."""
+    """One run of a scenario whose data flows in the direction of `role`; `peer_kernel` is for the
+    machine PEER. Raises InputError, RunError."""
     slow_steps, peer_steps = steps(scenario, workload, kernel, load)
     seed, run_s = scenario.seed, scenario.duration_ns / 1e9
     with ExitStack() as stack:
@@ -157,20 +159,21 @@ def simulate(
 
 @dataclass(frozen=True)
 class End:
-    """What one of two machines counted: its load, and of each flow bytes, segments, pure ACKs."""
+    """Counts of one of the two machines: its load, and bytes, segments and pure ACKs of each
+    flow."""
 
     load: measure.ProcessorTime
-    senders: list[tuple[int, int, int]]  # bytes that were acknowledged
-    receivers: list[tuple[int, int, int]]  # bytes that were read
+    senders: list[tuple[int, int, int]]  # bytes acknowledged
+    receivers: list[tuple[int, int, int]]  # bytes read
 
 
 def read_end(folder: Path) -> End:
-    """Raises RunError when the machine left something else."""
+    """The counts in a folder. Raises RunError when they are invalid."""
     load: measure.ProcessorTime | None = None
     senders, receivers = [], []
     try:
         for row in measure.read_rows(folder / "flows"):
-            if "sender" in row:  # what came in, but for the answer to its SYN
+            if "sender" in row:  # incoming packets, except the answer to its SYN
                 senders.append((row["acked"], row["segments"], max(0, row["in"] - 1)))
             elif "flow" in row:
                 acks = max(0, row["empty"] - _HANDSHAKE)

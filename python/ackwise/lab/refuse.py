@@ -7,7 +7,7 @@ from ackwise.errors import InputError
 
 
 class NotInLabError(InputError):
-    """A key that the lab does not support, and why."""
+    """The lab does not support a key; the message says which and why."""
 
     def __init__(self, key: str, why: str, remedy: str, where: str) -> None:
         super().__init__(f"{key}: not supported {where}: {why}; {remedy}")
@@ -16,5 +16,5 @@ class NotInLabError(InputError):
 
 
 def refuse(key: str, why: str, remedy: str, where: str = "in the lab") -> NoReturn:
-    """Raises NotInLabError with the key, the reason why it is lacking, and a remedy."""
+    """Raises NotInLabError with the key, the reason, and a remedy."""
     raise NotInLabError(key, why, remedy, where)

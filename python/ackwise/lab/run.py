@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A simulator scenario on the real kernel: same input and result format."""
+"""A simulator scenario on the real kernel, with the same input and result format."""
 
 import shutil
 from contextlib import suppress
@@ -20,7 +20,7 @@ KEPT = (
     "client.pcap", "server.pcap", "flows", "samples", "pings", "steps", "console",
     *(f"counters-{host}{when}" for host in (CLIENT, SERVER) for when in ("", "-before")),
 )  # fmt: skip
-SAMPLES = 100  # of `tcp_info` in a run
+SAMPLES = 100  # samples of `tcp_info` in a run
 _LAB = "/run/lab"
 
 
@@ -74,7 +74,7 @@ class Prepared:
         lines += [f"exec-at {at} {node} {tc} {line}" for at, node, line in net.changes]
         if scenario.ping_interval_ns:
             lines.append(f"ping {scenario.ping_interval_ns}")
-        # sampled even without a report: waking up moves the clock and so changes the packets
+        # sampled even without a report: waking up advances the clock and so changes the packets
         interval_ns = max(1, scenario.duration_ns // SAMPLES)
         lines.append(f"run {scenario.duration_ns} {interval_ns}")
         for i in range(net.routers):
@@ -85,8 +85,8 @@ class Prepared:
 def policies(scenario: Scenario, kernel: Kernel) -> dict[str, str]:
     """The policy that each group's sockets request; "" requests none.
 
-    The only place that knows the form of a request; linux/lab/traffic.c makes it. `linux` stands
-    for stock behaviour, so it selects the kernel's own code, not the policy of that name.
+    Only this function knows the form of a request, which linux/lab/traffic.c makes. `linux` means
+    stock behaviour, so it selects the kernel's own code, not the policy of that name.
     """
     chosen = {}
     for index, group in enumerate(scenario.groups):
@@ -114,11 +114,11 @@ def policies(scenario: Scenario, kernel: Kernel) -> dict[str, str]:
     return chosen
 
 
-WALL_FOR_CPU = 20  # real time a guest may take on a busy host, as a multiple of its processor time
+WALL_FOR_CPU = 20  # ratio of real time to processor time that a guest may have on a busy host
 
 
 def cpu_limit_s(scenario: Scenario) -> float:
-    """Processor time after which a run counts as hung: thirty times what it should take."""
+    """Processor time after which a run counts as hung: thirty times the expected value."""
     seconds = scenario.duration_ns / 1e9
     packet_bits = 8 * scenario.mtu_bytes
     packets = seconds * (scenario.down.rate_bps + scenario.up.rate_bps) / packet_bits
@@ -136,7 +136,7 @@ def simulate(
     limit_s: float | None = None,
     keep: Path | None = None,
 ) -> LabResult:
-    """One run on `kernel`; `keep` gets its captures, samples, steps and console.
+    """One run on `kernel`; its captures, samples, steps and console are stored in `keep`.
 
     Raises InputError for keys that the lab does not support, RunError when the guest failed.
     """

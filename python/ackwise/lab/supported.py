@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The keys of a scenario that the lab follows, by class. Any other is refused unless it has its
-default, so that no key is ignored silently."""
+"""The keys of a scenario that the lab implements, by class. Any other key is refused unless it has
+its default, so that no key is ignored silently."""
 
 from collections.abc import Container, Iterator
 from dataclasses import MISSING, fields
@@ -10,7 +10,7 @@ from ackwise.engine.scenario import Channel, FlowGroup, Host, Receiver, Scenario
 from ackwise.lab.refuse import refuse
 from ackwise.plans import schema
 
-# Also the keys that other modules of the lab refuse in words of their own.
+# Includes keys that other modules of the lab refuse with their own message.
 FOLLOWED: dict[type[Any], set[str]] = {
     Scenario: {
         "seed", "duration_ns", "series_interval_ns", "ping_interval_ns", "mtu_bytes",
@@ -33,7 +33,7 @@ FOLLOWED: dict[type[Any], set[str]] = {
         "name", "count", "direction", "start_ns", "start_jitter_ns", "arrivals_per_s", "policy",
         "peer_policy", "sender", "receiver", "handshake", "app",
     },
-    # Linux's buffer grows as asked; the low-water mark and the copying are 4.3BSD's.
+    # Linux's buffer grows as requested; the low-water mark and the copying are 4.3BSD's.
     Sender: {
         "congestion_control", "counting", "hystart", "nagle", "recovery", "socket",
         "initial_window_segments", "send_buffer_bytes", "send_buffer_grows", "low_water_bytes",
@@ -50,7 +50,7 @@ _TABLES = {Scenario: "scenario", Channel: "channel", Host: "host", FlowGroup: "g
 
 
 def changed(part: Any) -> Iterator[str]:
-    """Keys of a table of a scenario that have not their default."""
+    """Keys of a table whose value is not the default."""
     for field in fields(part):
         default = field.default
         if field.default_factory is not MISSING:
@@ -60,8 +60,8 @@ def changed(part: Any) -> Iterator[str]:
 
 
 def check_path(scenario: Scenario, link: str, ready_made: Container[str] = ()) -> None:
-    """Refuses what a link asks for and the lab does not model. Ready-made queues of a direction
-    stand for its keys."""
+    """Refuses keys of a link that the lab does not model. Ready-made queues replace the keys of a
+    direction."""
     _check(scenario, f"{link}: ")
     for way, pipe in (("down", scenario.down), ("up", scenario.up)):
         if way not in ready_made:
@@ -71,7 +71,7 @@ def check_path(scenario: Scenario, link: str, ready_made: Container[str] = ()) -
 
 
 def check_flows(group: FlowGroup, where: str) -> None:
-    """Refuses what a group of flows asks for and the lab does not model."""
+    """Refuses keys of a group of flows that the lab does not model."""
     _check(group, f"{where}.")
     _check(group.sender, f"{where}.sender.")
     _check(group.receiver, f"{where}.receiver.")

@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""What a kernel of the lab can be built for: a process in virtual time, or an emulated machine."""
+"""Targets of a lab kernel: a process in virtual time, or an emulated machine."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Target:
-    """An architecture, how its kernel is configured and made, and what that needs of the host."""
+    """An architecture, its kernel's configuration and build, and its host requirements."""
 
-    name: str  # what commands call it
+    name: str  # name in commands
     arch: str  # ARCH of the kernel's Makefile
-    base: str  # the configuration to start from
-    goal: str  # what make is asked for
-    image: str  # that, in make's output
-    scope: str  # of what the host needs, in needs.tsv
+    base: str  # the initial configuration
+    goal: str  # make's goal
+    image: str  # path of the image in make's output
+    scope: str  # scope of its host requirements in needs.tsv
     configs: tuple[str, ...]  # in linux/config, merged in this order
-    own_configs: tuple[str, ...]  # those that a patched kernel has in addition
+    own_configs: tuple[str, ...]  # additional ones for a patched kernel
     cross: str = ""  # prefix of the cross compiler's commands
-    tree: str = ""  # begins the name of the unpacked source; "": the lab's, without other machines
+    # Prefix of the unpacked source's folder; "": the lab's, without other architectures.
+    tree: str = ""
 
     @property
     def compiler(self) -> str:
@@ -26,12 +27,12 @@ class Target:
 
     @property
     def is_device(self) -> bool:
-        """A machine whose processor is emulated; not the lab's process."""
+        """Whether it is a machine with an emulated processor, not the lab's process."""
         return self is not UML
 
     @property
     def make(self) -> tuple[str, ...]:
-        """Variables of make."""
+        """Variables for make."""
         cross = (f"CROSS_COMPILE={self.cross}",) if self.cross else ()
         return (f"ARCH={self.arch}", *cross)
 

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 FLOWS_MAX = 4096
 _LINUX_SEND_BUFFER = 4 << 20
 _IPV4 = "/proc/sys/net/ipv4/"
-HYSTART = "/sys/module/tcp_cubic/parameters/hystart"  # of all connections of a kernel
+HYSTART = "/sys/module/tcp_cubic/parameters/hystart"  # applies to all connections of a kernel
 
 
 @dataclass
 class FlowSteps:
-    """Flows as steps of the guest, and the settings that both hosts need first."""
+    """Flows as steps of the guest, and the settings that both hosts need before."""
 
     steps: list[str] = field(default_factory=list)
     groups_of: list[int] = field(default_factory=list)  # flow -> group
@@ -55,7 +55,8 @@ def build(
 ) -> FlowSteps:
     """Flows and settings of a scenario; `policies` maps "group/role" to a kernel policy's name.
 
-    Raises InputError for what Linux does not support, by the key's name in the workload's file.
+    Raises InputError, with the key's name in the workload's file, for values that Linux does not
+    support.
     """
     traffic = FlowSteps()
     owner: dict[tuple[str, str], str] = {}
@@ -134,13 +135,13 @@ def _settings(scenario: Scenario, group: FlowGroup) -> Iterator[tuple[str, str, 
         if any(of.sender.hystart == "off" for of in scenario.groups):
             yield host, HYSTART, str(int(sender.hystart != "off"))
         if scenario.ecn:
-            # as the simulator: a connection without SACK stands for one of a published source
+            # as in the simulator: a connection without SACK represents one of a published source
             yield host, _IPV4 + "tcp_ecn", str(int(sender.recovery == "sack"))
         yield host, _IPV4 + "tcp_timestamps", str(int(reader.timestamps))
         yield host, _IPV4 + "tcp_window_scaling", str(int(reader.window_scaling))
     yield sending, _IPV4 + "tcp_early_retrans", "3" if sender.tail_loss_probe else "0"
     yield sending, _IPV4 + "tcp_rto_min_us", str(max(1, sender.min_rto_ns // 1000))
-    # tcp_wmem and a socket's doubled SO_SNDBUF count memory, about half of it overhead
+    # tcp_wmem and a socket's doubled SO_SNDBUF count memory, about half of which is overhead
     bound = host_of(scenario, sending).send_buffer_max_bytes
     most = min(2 * bound, _LINUX_SEND_BUFFER) if bound else _LINUX_SEND_BUFFER
     yield sending, _IPV4 + "tcp_wmem", f"4096 16384 {max(most, 16384)}"
@@ -158,7 +159,7 @@ def _route(group: FlowGroup) -> str:
 
 
 def _starts(scenario: Scenario) -> Iterator[_Flow]:
-    """When each flow starts, as the simulator's engine draws it."""
+    """Start time of each flow, drawn like in the simulator's engine."""
     for index, group in enumerate(scenario.groups):
         stream = engine.random_stream(scenario.seed, 1 << 40 | index)
         rate = group.arrivals_per_s
@@ -199,7 +200,8 @@ def _flow_steps(
     if reader.recv_buffer_max_bytes <= reader.recv_buffer_bytes:
         keys["receive-buffer"] = reader.recv_buffer_bytes
     if sender.max_window_segments:
-        # as the receiver's window: a route's `cwnd lock` does not apply to the first connection
+        # through the receiver's window: a route's `cwnd lock` does not apply to the first
+        # connection
         headers = 40 + 12 * reader.timestamps
         keys["window"] = sender.max_window_segments * (scenario.mtu_bytes - headers)
     for key, role in (("policy", "policy"), ("peer-policy", "peer_policy")):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""Spaces of links, workloads, senders and policies: drawn, run and shown."""
+"""Sweeps: spaces of links, workloads, senders and policies are drawn, run and shown."""

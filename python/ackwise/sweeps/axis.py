@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One varied key: a list of values, or a range with a distribution, and the value at a quantile."""
+"""One varied key: a list of values, or a range with a distribution; and its value at a quantile."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,21 +17,21 @@ _TINY = 1e-300
 
 @dataclass(frozen=True)
 class Distribution:
-    """A distribution by its two functions, which take the parameters that a space gives."""
+    """A distribution, given by its two functions, which take a space's parameters."""
 
     text: str
     parameters: tuple[str, ...]
     share_below: Callable[..., float]
     quantile: Callable[..., float]
-    positive: bool = False  # knows only values above zero
-    scale: str = "linear"  # in which bins of a picture are equally wide
+    positive: bool = False  # whether only values above zero are possible
+    scale: str = "linear"  # scale on which the bins of a plot are equally wide
 
 
 def _normal_quantile(p: float, mean: float, deviation: float) -> float:
     return mean + deviation * _STANDARD.inv_cdf(min(max(p, _TINY), 1 - 2**-53))
 
 
-# `uniform` and `log-uniform` need no parameters: within a range they are uniform as they are.
+# `uniform` and `log-uniform` need no parameters: the range determines them.
 DISTRIBUTIONS: dict[str, Distribution] = {
     "uniform": Distribution(
         "every value alike",
@@ -77,33 +77,33 @@ class Axis:
     """A varied key with its values, in base units."""
 
     varied: Varied
-    values: tuple[Value, ...] = ()  # a list; else the range below
+    values: tuple[Value, ...] = ()  # a list; otherwise the range below
     low: float = 0
     high: float = 0
     distribution: str = "uniform"
     parameters: Mapping[str, float] = field(default_factory=dict)
-    steps: int = 0  # of a grid
+    steps: int = 0  # number of values in a grid
 
     @property
     def scale(self) -> str:
-        """In which its bins are equally wide."""
+        """Scale on which its bins are equally wide."""
         return DISTRIBUTIONS[self.distribution].scale
 
     @property
     def share_in_range(self) -> float:
-        """What the distribution has within the range; that of a uniform one is a width."""
+        """Probability of the range under the distribution; for a uniform one, the range's width."""
         below = DISTRIBUTIONS[self.distribution].share_below
         return below(self.high, **self.parameters) - below(self.low, **self.parameters)
 
     def at(self, u: float) -> Value:
-        """The value below which the share `u` of the distribution within the range lies; of a list,
-        each value has the same share."""
+        """The value at quantile `u` of the distribution within the range; in a list, every value
+        has the same probability."""
         if self.values:
             return self.values[min(int(u * len(self.values)), len(self.values) - 1)]
         chosen = DISTRIBUTIONS[self.distribution]
         low = chosen.share_below(self.low, **self.parameters)
         found = chosen.quantile(low + u * self.share_in_range, **self.parameters)
-        # far from the middle a share is too coarse a number to lead back to the end
+        # far from the middle, a quantile is too coarse to reproduce the end of the range
         within = self.low if u <= 0 else self.high if u >= 1 else found
         within = min(max(within, self.low), self.high)
         if self.varied.key.kind is Kind.NUMBER:
@@ -111,7 +111,7 @@ class Axis:
         return round(within)
 
     def grid(self) -> tuple[Value, ...]:
-        """The values of a grid: the list, or `steps` at equal shares from end to end."""
+        """The values of a grid: the list, or `steps` values at equally spaced quantiles."""
         if self.values:
             return self.values
         ends: tuple[Value, ...] = (self.at(0.0),)

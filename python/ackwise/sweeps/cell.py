@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Cells: one policy at one point with one seed, each a row for every measured group of flows."""
+"""Cells: one policy at one point with one seed, each with a row for every measured group of
+flows."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -28,7 +29,7 @@ from ackwise.sweeps.world import World
 
 Row = dict[str, Any]
 
-BESIDE = "linux"  # in front of what a cell came to on the kernel, too
+BESIDE = "linux"  # prefix of the columns with the kernel's results
 
 KEYS = {
     "cell": "hash of the scenario and of what ran it: the same hash, the same figures",
@@ -39,7 +40,7 @@ KEYS = {
     "simulator's",
     "not_run": "why the cell could not be run, and has no figures; else empty",
 }
-CELL = ("point", "candidate", "run")  # what tells a cell of a sweep from the others
+CELL = ("point", "candidate", "run")  # columns that identify a cell of a sweep
 _TYPES = {Kind.COUNT: pa.int64(), Kind.NUMBER: pa.float64(), Kind.FLAG: pa.bool_()}
 _TEXTS = ("link", "workload", "policy", "group")
 _NUMBERS = ("run", "seed")
@@ -47,21 +48,21 @@ _NUMBERS = ("run", "seed")
 
 @dataclass(frozen=True)
 class Task:
-    """What is run and written at once: the cells of one policy at several points."""
+    """The unit of work and writing: the cells of one policy at several points."""
 
     block: int
     first: int
     count: int
-    policy: str  # the name alone
+    policy: str  # name without parameters
 
 
 def schema(space: Space, world: World) -> pa.Schema:
-    """Columns of every part: the same whatever its cells came to."""
+    """Columns of every part, independent of the cells' results."""
     fields: list[tuple[str, Any]] = [("cell", pa.string()), ("point", pa.int64())]
     fields += [("candidate", pa.string())]
     for axis in space.all_axes:
         if axis.varied.column in _TEXTS:
-            continue  # the row of `ackwise compare` has it
+            continue  # in the row of `ackwise compare`
         fields.append((axis.varied.column, _type(axis.varied.key.kind)))
     fields += [(name, pa.string()) for name in _TEXTS]
     fields += [(name, pa.int64()) for name in _NUMBERS]
@@ -91,7 +92,7 @@ def _provenance() -> list[str]:
 
 
 def rows(space: Space, world: World, task: Task, cancel: Cancel) -> list[Row]:
-    """The rows of a task, by point, candidate, run and group. Raises RunError."""
+    """The rows of a task, ordered by point, candidate, run and group. Raises RunError."""
     world.check()
     return [
         row
@@ -127,7 +128,7 @@ def _columns(space: Space, values: Point) -> Row:
 
 
 def _run(plan: Plan, world: World, cancel: Cancel) -> Iterator[tuple[str, Row]]:
-    """The key and the row of each run and group, with the figures of the world beside."""
+    """The key and the row of each run and group, with the figures of the second world added."""
     found = _run_in(plan, world, cancel)
     if world.beside is None:
         yield from found
@@ -141,7 +142,7 @@ def _run(plan: Plan, world: World, cancel: Cancel) -> Iterator[tuple[str, Row]]:
 
 
 def _run_in(plan: Plan, world: World, cancel: Cancel) -> Iterator[tuple[str, Row]]:
-    """The key and the row of each run and group, as `ackwise compare` makes them."""
+    """The key and the row of each run and group, as in `ackwise compare`."""
     made: dict[int, str] = {}
 
     def simulate(job: Job, scenario: Scenario, _of_pool: Cancel) -> RunResult:
@@ -156,7 +157,7 @@ def _run_in(plan: Plan, world: World, cancel: Cancel) -> Iterator[tuple[str, Row
 
 
 def not_run(rows: Iterable[Row]) -> dict[tuple[Any, ...], str]:
-    """The cells among rows that could not be run, and why."""
+    """The cells among the rows that could not be run, and why."""
     return {tuple(row[name] for name in CELL): row["not_run"] for row in rows if row["not_run"]}
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Tasks spread over the workers of a Dask scheduler: an extra, `ackwise[cluster]`.
+"""Distribution of tasks over the workers of a Dask scheduler. Needs the extra `ackwise[cluster]`.
 
-Workers compute rows; this process alone writes. A task whose worker ends goes to another one.
+Workers compute rows; only this process writes. If a worker ends, its task is given to another one.
 """
 
 import logging
@@ -23,13 +23,13 @@ except ImportError:
     distributed = None
 
 _CONNECT_S = 10
-_LOOK_S = 1.0  # how often a scheduler that has gone is noticed
-_WORKERS_S = 60  # how long it may be without workers
-_AHEAD = 3  # tasks that a worker's thread has waiting
+_LOOK_S = 1.0  # interval of checks for a lost scheduler
+_WORKERS_S = 60  # maximum time without workers
+_AHEAD = 3  # waiting tasks per worker thread
 
 
 def on_cluster(address: str) -> Spread:
-    """Tasks spread over the workers of the scheduler at `address`; RunError without Dask."""
+    """Distributes tasks over the workers of the scheduler at `address`; RunError without Dask."""
     if distributed is None:
         raise RunError(
             "--scheduler needs Dask, which is not installed: `pip install 'ackwise[cluster]'`"
@@ -48,7 +48,7 @@ def on_cluster(address: str) -> Spread:
 
 
 def work(space: Space, world: World, task: Task) -> list[Row]:
-    """What a worker does."""
+    """Work of a worker: the rows of a task."""
     try:
         return cell.rows(space, world, task, Cancel())
     except RunError as problem:
@@ -56,7 +56,7 @@ def work(space: Space, world: World, task: Task) -> list[Row]:
 
 
 class _Run:
-    """Tasks under way on a cluster."""
+    """Tasks in progress on a cluster."""
 
     def __init__(
         self, client: "distributed.Client", address: str, space: Space, world: World
@@ -65,7 +65,7 @@ class _Run:
         self._space, self._world = space, world
 
     def carry_out(self, tasks: Sequence[Task], write: Write, on_progress: OnProgress) -> None:
-        """Hands out tasks a few at a time, as a scheduler holds all that it was given."""
+        """Submits tasks a few at a time, because a scheduler keeps everything submitted."""
         waiting = iter(tasks)
         under_way: dict[distributed.Future, Task] = {}
         done = 0
@@ -82,7 +82,7 @@ class _Run:
                     done += 1
                     on_progress(done, len(tasks))
         finally:
-            with suppress(Exception):  # the scheduler may have gone
+            with suppress(Exception):  # the scheduler may be gone
                 self._client.cancel(list(under_way), force=True)
 
     def _next(self, waiting: Iterator[Task], under_way: int) -> Iterator[Task]:
@@ -93,7 +93,7 @@ class _Run:
             yield task
 
     def _threads(self) -> int:
-        """Threads of all workers; RunError if there are none for long."""
+        """Number of threads of all workers; RunError if there are none for a long time."""
         if self._client.status != "running":
             raise self._gone()
         try:
@@ -108,13 +108,13 @@ class _Run:
             raise self._gone() from None
 
     def _finished(self, futures: dict["distributed.Future", Task]) -> list["distributed.Future"]:
-        """Those that have ended, at least one unless it is time to look for workers again."""
+        """The finished tasks; at least one, unless it is time to check for workers again."""
         try:
             distributed.wait(list(futures), timeout=_LOOK_S, return_when="FIRST_COMPLETED")
         except TimeoutError:
             pass
         except (distributed.CancelledError, OSError):
-            # The connection is lost before the client's status says so.
+            # The connection is lost before the client's status shows it.
             raise self._gone() from None
         if self._client.status != "running":
             raise self._gone()
@@ -132,7 +132,8 @@ class _Run:
             raise self._gone() from None
         except (RunError, KeyboardInterrupt):
             raise
-        except Exception as problem:  # Dask's own, such as that of a host without ackwise
+        # Errors of Dask itself, for example from a host without ackwise.
+        except Exception as problem:
             words = " ".join(str(problem).split())
             raise RunError(f"--scheduler: {type(problem).__name__}: {words}") from None
         return rows
@@ -154,13 +155,13 @@ def _client(address: str) -> Iterator["distributed.Client"]:
     try:
         yield client
     finally:
-        with suppress(Exception):  # the scheduler may have gone
+        with suppress(Exception):  # the scheduler may be gone
             client.close(timeout=2)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what Dask logs: it repeats, in many lines, what is raised here."""
+    """Suppresses Dask's log, which repeats at length what is raised here."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What a sweep leaves in its folder:
+"""The data set of a sweep, in its folder:
 
     sweep.json                                         the space, and what the parts follow from
     cells/policy_name=NAME/part-000000-HASH.parquet    the cells, each part whole or not there
 
-A part holds the cells of one policy at a block of points; HASH is of its bytes. Both follow from
-the space alone, so that a sweep that goes on makes the same bytes as one never interrupted.
+A part contains the cells of one policy at a block of points; HASH is the hash of its bytes. Both
+depend only on the space, so that a resumed sweep produces the same bytes as an uninterrupted one.
 """
 
 import json
@@ -34,36 +34,37 @@ from ackwise.sweeps.world import World
 SCHEMA_VERSION = 1
 MANIFEST, CELLS, LOCK = "sweep.json", "cells", ".lock"
 _IDENTITY = b"ackwise.sweep"
-_SAMPLE = 64  # points whose work decides how many a part has
+_SAMPLE = 64  # number of points whose work determines the size of a part
 _BLOCK_MAX = 1024
-_PARTS_MIN, _PARTS_MAX = 64, 50_000  # as far as there are points
+_PARTS_MIN, _PARTS_MAX = 64, 50_000  # limits on the number of parts, if there are enough points
 _PART = re.compile(r"part-(?P<block>[0-9]{6})-(?P<hash>[0-9a-f]{16})\.parquet")
 _PART_BYTES_MAX = 2**30
 _MANIFEST_BYTES_MAX = 64 * 2**20
 
 
 class Damaged(Exception):
-    """A part that cannot be read, or that belongs to another sweep."""
+    """A part that cannot be read, or belongs to another sweep."""
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A folder of parts, as its manifest describes it."""
+    """A folder of parts, described by its manifest."""
 
     folder: Path
     manifest: Mapping[str, Any]
 
     @property
     def identity(self) -> str:
-        """Hash of everything that the cells follow from."""
+        """Hash of everything that determines the cells."""
         return str(self.manifest["identity"])
 
     def tasks(self) -> Iterator[Task]:
-        """Every part, in the order in which they are made: all policies of a block together."""
+        """Every part, in order of creation: all policies of a block together."""
         return tasks(self.manifest["points"], self.manifest["block"], self.manifest["policy_names"])
 
     def there(self) -> dict[tuple[str, int], list[Path]]:
-        """The files that are there, by policy and block; more than one cannot all be right."""
+        """The existing files, by policy and block; if there are several for one, at most one is
+        right."""
         found: dict[tuple[str, int], list[Path]] = {}
         for name in self.manifest["policy_names"]:
             for path in sorted(self._folder(name).glob("part-*.parquet")):
@@ -99,7 +100,7 @@ class DataSet:
         return pa.concat_tables(self.read(path, name) for path in paths for name in names)
 
     def write(self, task: Task, schema: pa.Schema, rows: Sequence[Row]) -> None:
-        """A part, whole or not at all, in the place of what there is of it. Raises RunError."""
+        """Writes a part, whole or not at all, replacing an existing one. Raises RunError."""
         folder = self._folder(task.policy)
         files.make_folder(folder)
         data = encoded(rows, schema, self.identity)
@@ -126,7 +127,7 @@ def encoded(rows: Sequence[Row], schema: pa.Schema, identity: str) -> bytes:
 
 
 def tasks(count: int, block: int, policy_names: Sequence[str]) -> Iterator[Task]:
-    """The parts of so many points."""
+    """The parts for a number of points."""
     for number, first in enumerate(range(0, count, block)):
         for name in policy_names:
             yield Task(number, first, min(block, count - first), name)
@@ -136,7 +137,7 @@ def tasks(count: int, block: int, policy_names: Sequence[str]) -> Iterator[Task]
 
 
 def manifest(space: Space, world: World) -> dict[str, Any]:
-    """What `sweep.json` says."""
+    """The content of `sweep.json`."""
     block = _block(space, world)
     about = {
         "schema_version": SCHEMA_VERSION,
@@ -195,12 +196,12 @@ def _axis(axis: Axis, space: Space) -> dict[str, Any]:
         "values": list(listed) or None,
         "low": None if listed else axis.low,
         "high": None if listed else axis.high,
-        "of_points": axis in space.axes,  # else the candidates differ in it
+        "of_points": axis in space.axes,  # otherwise it differs between candidates
     }
 
 
 def _block(space: Space, world: World) -> int:
-    """Points of a part: a power of two, so that a part takes seconds."""
+    """Number of points per part: a power of two, so that a part takes seconds."""
     step = max(1, space.count // _SAMPLE)
     work: list[int] = []
     for number in range(0, space.count, step):
@@ -208,7 +209,7 @@ def _block(space: Space, world: World) -> int:
         try:
             where = point.place(space, values)
         except InputError:
-            continue  # becomes cells that were not run
+            continue  # becomes cells marked as not run
         work.append(plans.packets_estimate(where.link, where.workload))
     mean = sum(work) / len(work) if work else 1
     most = max(len([c for c in space.candidates if c.choice.name == n]) for n in space.policy_names)
@@ -239,8 +240,8 @@ def open_existing(folder: Path) -> DataSet:
 
 
 def prepare(folder: Path, space: Space, world: World) -> DataSet:
-    """The data set of a sweep in `folder`: a new one, or the one that is there if it is of the same
-    cells. Raises InputError for a folder that has anything else."""
+    """The data set of a sweep in `folder`: a new one, or an existing one with the same cells.
+    Raises InputError for a folder with other content."""
     wanted = manifest(space, world)
     if (folder / MANIFEST).exists():
         there = open_existing(folder)
@@ -267,7 +268,7 @@ def _difference(there: DataSet, wanted: Mapping[str, Any]) -> str:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Nobody else writes to the folder during the block. Raises RunError if somebody does."""
+    """Excludes other writers from the folder during the block. Raises RunError if there is one."""
     try:
         with files.lock(folder / LOCK, wait_s=0):
             yield

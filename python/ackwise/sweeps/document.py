@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `ackwise sweep show` says, as JSON. KEYS documents every key."""
+"""The output of `ackwise sweep show` as JSON. KEYS documents every key."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -64,7 +64,7 @@ KEYS: dict[str, str] = {
 
 
 def chosen_pair(found: Evaluation, by: Sequence[str]) -> list[tuple[Bins, Bins]]:
-    """The two axes that --by names; without, every pair. Raises InputError."""
+    """The two axes given with --by, or every pair of axes. Raises InputError."""
     every = evaluate.pairs(found)
     if not by:
         return every

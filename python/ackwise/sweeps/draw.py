@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The points of a space, each a value for every axis. A point follows from its number alone, so
-that any part of a sweep can be made anywhere and in any order."""
+"""The points of a space, each a value for every axis. A point depends only on its number, so that
+any part of a sweep can be computed anywhere and in any order."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ def points(space: Space, first: int, count: int) -> list[Point]:
 
 
 def _of_grid(grids: Sequence[Sequence[Value]], number: int) -> Point:
-    """The axes' values turn as the digits of a counter, the last axis fastest."""
+    """Point of a grid: the values change like the digits of a counter, the last axis fastest."""
     found: list[Value] = []
     for values in reversed(grids):
         number, digit = divmod(number, len(values))

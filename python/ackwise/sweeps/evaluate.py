@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a data set shows: which policy is best where, how each answers to two keys at a time, and
-which no other beats in goodput, ACKs and latency at once."""
+"""Evaluation of a data set: the best policy by region, the response of each policy to two keys at a
+time, and the Pareto front of goodput, ACKs and latency."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-BINS = 8  # of an axis that is a range
-VALUES_SHOWN = 16  # of a list that is longer, neighbours share a bin
+BINS = 8  # number of bins of a range
+VALUES_SHOWN = 16  # neighbouring values of a longer list share a bin
 AXES_SHOWN = 10
-# What the surfaces show, of each policy at a point.
+# Measures shown as surfaces, for each policy at a point.
 MEASURES = {
     "goodput_share": "goodput, as a share of the point's best",
     "acks_per_segment": "pure ACKs for each data segment received",
     "rtt_p99_ratio": "RTT p99, as a multiple of the point's lowest",
 }
 _TAKEN = ("goodput_bps", "acks", "segments_received", "rtt_p99_ns")
-# What is set beside the kernel's, of a sweep in both worlds.
+# Measures compared with the kernel's, for a sweep in both worlds.
 COMPARED = {"goodput_bps": "goodput", "acks": "ACKs", "rtt_p50_ns": "RTT p50"}
 _TAKEN_OF_BOTH = tuple(dict.fromkeys((*_TAKEN, *COMPARED, *(f"{BESIDE}.{n}" for n in COMPARED))))
 _DIMENSIONS = {d.base: d for d in (units.RATE, units.TIME, units.SIZE, units.SHARE)}
@@ -41,7 +41,8 @@ _DIMENSIONS = {d.base: d for d in (units.RATE, units.TIME, units.SIZE, units.SHA
 
 @dataclass(frozen=True)
 class Bins:
-    """An axis in classes: the words of each, and the class of every point; -1: not known yet."""
+    """An axis divided into classes: the label of each, and the class of every point; -1: not known
+    yet."""
 
     key: str
     labels: list[str]
@@ -50,22 +51,22 @@ class Bins:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures of one group of flows: each array has a row for every point, and a column for every
-    candidate. What is not there yet, or could not be run, is NaN."""
+    """Figures of one group of flows. Each array has a row for every point and a column for every
+    candidate; NaN where a cell is missing or could not be run."""
 
     group: str
     candidates: list[str]
     measures: Mapping[str, Floats]
-    complete: Bools  # points at which every candidate has its goodput and ACKs
-    best: Ints  # candidate with the fewest ACKs within 1% of the best goodput; -1: not complete
-    front: Bools  # no other candidate is at least as good in all three and better in one
+    complete: Bools  # whether every candidate has goodput and ACKs
+    best: Ints  # candidate with the fewest ACKs within 1% of the best goodput; -1: incomplete
+    front: Bools  # whether no other candidate is at least as good in all three and better in one
     axes: list[Bins]
     cells_done: int
     cells_not_run: int
     why_not_run: str
     damaged: list[str]
-    done: int  # parts
-    beside: Mapping[str, Any] | None  # how far the simulator is from the kernel, in a twin's sweep
+    done: int  # number of parts read
+    beside: Mapping[str, Any] | None  # difference between simulator and kernel, in a twin's sweep
 
 
 def evaluate(
@@ -73,7 +74,8 @@ def evaluate(
     group: str | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Evaluation:
-    """Everything that is there; without `group`, the first measured one. Raises InputError."""
+    """Evaluation of the existing parts; `group` defaults to the first measured one. Raises
+    InputError."""
     about = found.manifest
     names = list(dict.fromkeys(n for w in about["workloads"] for n in w["measured"]))
     if group is not None and group not in names:
@@ -88,7 +90,7 @@ def evaluate(
 
 
 class _Reading:
-    """Sums over the parts that are there."""
+    """Sums over the existing parts."""
 
     def __init__(self, found: DataSet, group: str) -> None:
         self._found, self._group = found, group
@@ -110,7 +112,7 @@ class _Reading:
         self._why = ""
 
     def take(self, path: Path) -> None:
-        """One part."""
+        """Adds one part."""
         columns = [axis["column"] for axis in self._axes]
         wanted = dict.fromkeys((*CELL, "group", "not_run", *self._taken, *columns))
         try:
@@ -137,7 +139,7 @@ class _Reading:
         np.add.at(self._counts, at, 1)
 
     def evaluation(self) -> Evaluation:
-        """What follows from all of them."""
+        """The evaluation of all parts read."""
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = {name: total / self._counts for name, total in self._sums.items()}
             goodput, acks, latency = mean["goodput_bps"], mean["acks"], mean["rtt_p99_ns"]
@@ -168,8 +170,9 @@ class _Reading:
 
 
 def _beside(mean: Mapping[str, Floats], complete: Bools, best: Ints) -> dict[str, Any]:
-    """How far the simulator is from the kernel over the complete points, in percent, and at what
-    share of them its best policy has on the kernel a goodput within 1% of the best there."""
+    """Difference between simulator and kernel over the complete points, in percent, and the share
+    of points at which the simulator's best policy has a goodput within 1% of the best on the
+    kernel."""
     found: dict[str, Any] = {"differences": {}}
     for name in COMPARED:
         here, there = mean[name][complete], mean[f"{BESIDE}.{name}"][complete]
@@ -189,7 +192,7 @@ def _beside(mean: Mapping[str, Floats], complete: Bools, best: Ints) -> dict[str
 
 
 def _numbers(values: Sequence[Any], listed: Sequence[Any] | None) -> Floats:
-    """Values of an axis as numbers: of a list that is not of numbers, the places in it."""
+    """Values of an axis as numbers; for a list of other values, their positions in it."""
     if listed is not None and isinstance(listed[0], str | bool):
         place = {value: i for i, value in enumerate(listed)}
         return np.array([np.nan if v is None else place[v] for v in values], dtype=np.float64)
@@ -197,8 +200,8 @@ def _numbers(values: Sequence[Any], listed: Sequence[Any] | None) -> Floats:
 
 
 def _front(goodput: Floats, acks: Floats, latency: Floats) -> Bools:
-    """Whether no other candidate of the point is at least as good in all three and better in one.
-    A latency that was not measured counts as equal."""
+    """Whether no other candidate of the point is at least as good in all three and better in one. A
+    latency that was not measured counts as equal."""
     known = np.where(np.isfinite(latency), latency, 0.0)
     front = np.ones(goodput.shape, dtype=np.bool_)
     for mine in range(goodput.shape[1]):
@@ -243,14 +246,14 @@ def _bins(axis: Mapping[str, Any], values: Floats) -> Bins:
 
 
 def exact(value: object, unit: str) -> str:
-    """A value as a space writes it."""
+    """A value in the notation of a space."""
     if unit in _DIMENSIONS and isinstance(value, int):
         return units.show(value, _DIMENSIONS[unit])
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _between(low: float, high: float, unit: str) -> str:
-    """A class of a range, to three digits."""
+    """Label of a class of a range, with three digits."""
     if unit == units.SHARE.base:
         name, scale = "%", 1e4
     else:
@@ -262,7 +265,7 @@ def _between(low: float, high: float, unit: str) -> str:
 
 
 def pairs(found: Evaluation) -> list[tuple[Bins, Bins]]:
-    """Every two axes; of a single axis, it alone."""
+    """Every pair of axes; a single axis is paired with itself."""
     if len(found.axes) == 1:
         only = found.axes[0]
         everything = np.zeros_like(only.of_point)
@@ -271,8 +274,8 @@ def pairs(found: Evaluation) -> list[tuple[Bins, Bins]]:
 
 
 def region(found: Evaluation, across: Bins, down: Bins) -> dict[str, Any]:
-    """The classes of two axes: how many complete points each has, which policy is best at most of
-    them and at what share, and the mean of every measure. Rows go down; None: no points."""
+    """The classes of two axes: number of complete points, the policy that is best at most of them
+    and its share, and the mean of every measure. Rows are the `down` axis; None: no points."""
     shape = (len(down.labels), len(across.labels))
     used = found.complete & (across.of_point >= 0) & (down.of_point >= 0)
     flat = down.of_point[used] * shape[1] + across.of_point[used]
@@ -330,7 +333,7 @@ def standing(found: Evaluation) -> list[dict[str, Any]]:
 
 
 def _mark_front(rows: list[dict[str, Any]]) -> None:
-    """Which candidates no other beats in the three means at once."""
+    """Marks the candidates that no other beats in the three means at once."""
     names = list(MEASURES)
     whole = [row for row in rows if all(row[name] is not None for name in names)]
     if whole:

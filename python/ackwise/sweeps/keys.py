@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which keys a space can vary: those of link and workload files, parameters of policies, and a few
+"""Keys that a space can vary: those of link and workload files, parameters of policies, and a few
 that stand for several keys at once."""
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,9 +10,9 @@ from ackwise.plans import Workload, schema
 from ackwise.plans.schema import Key, Kind, Table
 from ackwise.plans.units import TIME, Dimension
 
-NAMES = ("link", "workload")  # an axis each, if a space lists several
+NAMES = ("link", "workload")  # axes of their own, if a space lists several
 
-# Set after all others, in this order, as each follows from what a link has by then.
+# Set after all others, in this order, because each depends on the keys set before.
 DERIVED = (
     Key(
         "rtt",
@@ -40,7 +40,7 @@ DERIVED = (
     ),
 )
 
-# Parts of a host that are tables of their own in files only.
+# Parts of a host that are separate tables only in files.
 _FILES_ONLY = ("memory", "cpu", "gro")
 _KINDS = (Kind.COUNT, Kind.NUMBER, Kind.FLAG, Kind.CHOICE)
 _NOT_IN_SCENARIO = ("device",)
@@ -48,8 +48,8 @@ _NOT_IN_SCENARIO = ("device",)
 
 @dataclass(frozen=True)
 class Varied:
-    """A key that can be varied: its name in a space, its kind and bounds, and where its value goes
-    in a scenario."""
+    """A key that can be varied: its name in a space, type and bounds, and its place in a
+    scenario."""
 
     name: str
     key: Key
@@ -57,14 +57,14 @@ class Varied:
 
     @property
     def column(self) -> str:
-        """Its column in the data set, with the unit."""
+        """Its column in the data set, including the unit."""
         head, _, last = self.name.rpartition(".")
         unit = self.key.engine_name if last == self.key.name else last
         return f"{head}.{unit}" if head else unit
 
 
 def known(workloads: Sequence[Workload]) -> dict[str, Varied]:
-    """Every key that can be varied with these workloads, by its name."""
+    """Every key that can be varied with these workloads, by name."""
     found = [
         *_of_links(),
         *_of_workloads(workloads),
@@ -86,7 +86,7 @@ def _below(table: Table, name: str, path: tuple[str, ...]) -> Iterator[Varied]:
         yield Varied(f"{name}.{key.name}", key, (*path, key.engine_name))
     for inner in table.tables:
         if inner.repeated:
-            continue  # a space cannot say which of them it means
+            continue  # ambiguous in a space
         further = path if inner.name in _FILES_ONLY else (*path, inner.engine_name)
         yield from _below(inner, f"{name}.{inner.name}", further)
 

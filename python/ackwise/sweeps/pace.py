@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""How long a sweep still takes, from the times at which its latest parts were written."""
+"""Estimate of a sweep's remaining time, from the times at which the latest parts were written."""
 
 from ackwise.sweeps.dataset import DataSet
 
-_LATEST = 64  # parts, so that a pause long ago does not count
+_LATEST = 64  # parts considered, so that an earlier pause does not count
 
 
 def remaining_s(found: DataSet) -> float | None:
-    """Seconds; None if it is complete, or has too few parts to say."""
+    """Remaining time in seconds; None if the sweep is complete, or has too few parts for an
+    estimate."""
     times = sorted(path.stat().st_mtime for paths in found.there().values() for path in paths)
     left = int(found.manifest["parts"]) - len(times)
     latest = times[-_LATEST:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A point of a space as a link and a workload, and each of its policies as a plan of its own."""
+"""A point of a space as a link and a workload, and each of its policies as a separate plan."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -16,12 +16,12 @@ from ackwise.sweeps.keys import DERIVED
 from ackwise.sweeps.space import Candidate, Space, own_axes, with_parameters
 
 Part = TypeVar("Part", Link, Workload)
-Table = TypeVar("Table", bound=Any)  # of a scenario
+Table = TypeVar("Table", bound=Any)  # a table of a scenario
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a point stands for."""
+    """The conditions at a point."""
 
     link: Link
     workload: Workload
@@ -29,7 +29,7 @@ class Conditions:
 
 
 def place(space: Space, point: Point) -> Conditions:
-    """The link and workload at a point. Raises InputError if its values do not fit together."""
+    """The link and workload at a point. Raises InputError if its values are incompatible."""
     given = {axis.varied.name: value for axis, value in zip(space.axes, point, strict=True)}
     link = _named(space.links, given.get("link"))
     workload = _named(space.workloads, given.get("workload"))
@@ -55,12 +55,12 @@ def place(space: Space, point: Point) -> Conditions:
 
 
 def _named(parts: Sequence[Part], name: Value | None) -> Part:
-    """The one that varies to `name`, or the only one."""
+    """The part with the varied name, or the only one."""
     return next((part for part in parts if part.name == name), parts[0])
 
 
 def _put(part: Table, path: Sequence[str], value: Value, where: str) -> Table:
-    """The table with the value at a path of keys."""
+    """The table with the value set at a path of keys."""
     name, *below = path
     if not below:
         return replace(part, **{name: value})
@@ -71,7 +71,7 @@ def _put(part: Table, path: Sequence[str], value: Value, where: str) -> Table:
 
 
 def _put_in_flows(flows: Flows, path: Sequence[str], value: Value) -> Flows:
-    """With the value, unless it is a key of another application."""
+    """The flows with the value set, unless the key belongs to another application."""
     name, *below = path
     if not below:
         return flows.changed(**{name: value})
@@ -85,7 +85,7 @@ def _put_in_flows(flows: Flows, path: Sequence[str], value: Value) -> Flows:
 
 
 def _rtt_ns(shape: Scenario) -> int:
-    """Of the empty path; a packet crosses the access links of both hosts in each direction."""
+    """RTT of the empty path; a packet crosses the access links of both hosts in each direction."""
     return shape.down.delay_ns + shape.up.delay_ns + _access_ns(shape)
 
 
@@ -130,7 +130,7 @@ _DERIVE = {"rtt": _set_rtt, "asymmetry": _set_asymmetry, "queue_bdp": _set_queue
 
 
 def plan_at(space: Space, number: int, where: Conditions, candidate: Candidate) -> Plan:
-    """The one policy at the point of that number, as `ackwise compare` runs it."""
+    """The plan for one policy at the point with this number, as `ackwise compare` runs it."""
     chosen = policy_at(space, where, candidate.choice)
     return plans.build(
         title=space.title,
@@ -148,7 +148,7 @@ def plan_at(space: Space, number: int, where: Conditions, candidate: Candidate) 
 
 
 def policy_at(space: Space, where: Conditions, choice: PolicyChoice) -> PolicyChoice:
-    """The policy with the parameters that were drawn for the point."""
+    """The policy with the parameters drawn for the point."""
     drawn = where.policies.get(choice.name, {})
     own = [axis.varied.path[2] for axis in own_axes(choice, space.policy_axes)]
     values = {name: drawn[name] for name in own if name in drawn}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page of a sweep."""
+"""The report page of a sweep."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Makes the parts that a data set lacks. What ends a sweep loses nothing: each part is on the disk
-once it is done, and the same command goes on with the rest."""
+"""Computes the missing parts of a data set. An interrupted sweep loses nothing: each part is on
+disk once it is done, and the same command continues with the rest."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,30 +18,31 @@ from ackwise.sweeps.world import World
 
 OnProgress = Callable[[int, int], None]
 Write = Callable[[Task, Sequence[Row]], None]
-# Carries out tasks: rows of each go to `write` as they come. Raises RunError, Interrupted.
+# Executes tasks and passes their rows to `write` as they arrive. Raises RunError, Interrupted.
 Spread = Callable[[Space, World, Sequence[Task], Write, OnProgress], None]
 
 
 @dataclass
 class Progress:
-    """What of a data set is there."""
+    """Progress of a data set."""
 
     parts: int
     missing: list[Task] = field(default_factory=list)
-    damaged: list[str] = field(default_factory=list)  # why a part cannot be used: it is missing
+    # Why existing parts cannot be used; they count as missing.
+    damaged: list[str] = field(default_factory=list)
     not_run: int = 0  # cells that could not be run
-    why: str = ""  # the first of them could not
-    written: int = 0  # parts, of those that were missing
+    why: str = ""  # reason for the first of them
+    written: int = 0  # number of missing parts that were written
 
     def count(self, rows: Iterable[Row]) -> None:
-        """Takes note of cells that could not be run."""
+        """Counts cells that could not be run."""
         failed = cell.not_run(rows)
         self.not_run += len(failed)
         self.why = self.why or next(iter(failed.values()), "")
 
 
 def progress_of(found: DataSet) -> Progress:
-    """Looks at every part."""
+    """Progress of a data set, from all of its parts."""
     there = found.there()
     now = Progress(0)
     for task in found.tasks():
@@ -60,7 +61,7 @@ def progress_of(found: DataSet) -> Progress:
 
 
 def on_this_host(workers: int | None) -> Spread:
-    """Tasks spread over the cores."""
+    """Distributes tasks over the cores."""
 
     def spread(
         space: Space, world: World, tasks: Sequence[Task], write: Write, on_progress: OnProgress
@@ -82,9 +83,9 @@ def run(
     say: Callable[[str], None],
     on_progress: OnProgress,
 ) -> Progress:
-    """Makes what is missing of a sweep in `folder`; `say` takes what its user should know.
+    """Computes the missing parts of a sweep in `folder`; `say` receives messages for the user.
 
-    Raises InputError, RunError, Interrupted: what was made until then stays.
+    Raises InputError, RunError, Interrupted; parts finished by then are kept.
     """
     found = dataset.prepare(folder, space, world)
     with dataset.held(folder):

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Sobol's sequence, by scipy: an extra, `ackwise[sobol]`."""
+"""Sobol's sequence, computed by scipy. Needs the extra `ackwise[sobol]`."""
 
 from ackwise.errors import RunError
 
 
 def points(dimensions: int, seed: int, first: int, count: int) -> list[list[float]]:
-    """`count` points of the unit cube from number `first` on; from number 0 on, `count` is a power
-    of two, as the sequence is even only then."""
+    """`count` points of the unit cube from number `first` on. If `first` is 0, `count` is a power
+    of two, because the sequence is evenly distributed only then."""
     try:
-        from scipy.stats import qmc  # imported here: it takes longer than a small grid
+        # Imported here, because the import takes longer than a small grid.
+        from scipy.stats import qmc
     except ImportError:
         raise RunError(
             "Sobol's sequence needs scipy, which is not installed: `pip install 'ackwise[sobol]'`"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A space: a plan of which some keys are varied, from a TOML file and one schema."""
+"""A space: a plan with varied keys, from a TOML file and one schema."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,19 +24,19 @@ AXES_MAX = 64
 VALUES_MAX = 10_000
 STEPS_MAX = 10_000
 POINTS_MAX = 2**23
-CANDIDATES_MAX = 100  # each is compared with each
+CANDIDATES_MAX = 100  # every candidate is compared with every other
 CELLS_MAX = 10_000_000
 
 GRID, RANDOM, SOBOL = "grid", "random", "sobol"
 SHARED, OWN = "shared", "own"
 
-# Keys that a space has as a plan has them.
+# Keys with the same meaning as in a plan.
 _AS_IN_PLANS = ("title", "source", "links", "workloads", "policies", "runs", "seed", "rails")
 
 
 @cache
 def table() -> Table:
-    """A space's file; `varied` has the keys of a [[vary]]."""
+    """Schema of a space's file; `varied` has the keys of a [[vary]]."""
     taken = {key.name: key for key in schema.plan().keys}
     taken["title"] = replace(taken["title"], text="one-line description of the space")
     taken["links"] = replace(taken["links"], text=f"{taken['links'].text}; several are an axis")
@@ -82,7 +82,7 @@ def table() -> Table:
 
 
 def varied(of: Key) -> Table:
-    """A [[vary]] whose key is `of`: its values are read as that key's are."""
+    """Schema of a [[vary]] for the key `of`, whose values are parsed like that key's."""
 
     def like(name: str, text: str, **changes: Any) -> Key:
         wide = {"low": -(2**62), "high": 2**62} if "low" not in changes else {}
@@ -138,9 +138,9 @@ def varied(of: Key) -> Table:
 class Candidate:
     """A policy that is compared with others at each point."""
 
-    label: str  # in a grid with its varied parameters
+    label: str  # includes the varied parameters in a grid
     choice: PolicyChoice
-    varied: Mapping[str, int]  # columns of its varied parameters, in a grid
+    varied: Mapping[str, int]  # columns of the varied parameters, in a grid
 
 
 @dataclass(frozen=True)
@@ -151,31 +151,31 @@ class Space:
     source: str
     file: str
     sampling: str
-    count: int  # points
+    count: int  # number of points
     draw_seed: int
     links: tuple[Link, ...]
     workloads: tuple[Workload, ...]
     candidates: tuple[Candidate, ...]
     runs: int
     seed: int
-    own_seeds: bool  # of each point
+    own_seeds: bool  # whether each point has its own seeds
     rails: str
-    axes: tuple[Axis, ...]  # of points: in a grid without those of policies
+    axes: tuple[Axis, ...]  # axes of points; in a grid without those of policies
     policy_axes: tuple[Axis, ...]
 
     @property
     def all_axes(self) -> tuple[Axis, ...]:
-        """Those of points, then those of policies."""
+        """Axes of points, then axes of policies."""
         own = {axis.varied.name for axis in self.axes}
         return (*self.axes, *(a for a in self.policy_axes if a.varied.name not in own))
 
     @property
     def cells(self) -> int:
-        """Simulated or real runs."""
+        """Number of simulated or real runs."""
         return self.count * len(self.candidates) * self.runs
 
     def seeds(self, number: int) -> list[int]:
-        """Of a point's runs."""
+        """Seeds of a point's runs."""
         first = self.seed + (number * self.runs if self.own_seeds else 0)
         return [first + run for run in range(self.runs)]
 
@@ -197,7 +197,7 @@ def load(spec: str) -> Space:
 
 
 def read(given: Mapping[str, Any], where: str, beside: Path) -> Space:
-    """The space in parsed TOML; names of files are relative to `beside`. Raises InputError."""
+    """The space in parsed TOML; file names are relative to `beside`. Raises InputError."""
     vary = given.get("vary", [])
     values = schema.read(table(), {k: v for k, v in given.items() if k != "vary"}, where)
     links = tuple(
@@ -264,7 +264,7 @@ def _name_axis(word: str) -> Varied:
 
 
 def _count(values: Mapping[str, Any], axes: Sequence[Axis], where: str) -> int:
-    """How many points; InputError if their number does not fit the sampling."""
+    """Number of points; InputError if it does not fit the sampling."""
     points = values.get("points")
     if values["sampling"] == GRID:
         if points is not None:
@@ -372,7 +372,7 @@ def _read_axis(
 
 
 def _near(name: str, known: Mapping[str, Varied]) -> str:
-    """The nearest key, or where they are listed: all of them fill a screen."""
+    """The nearest key, or a pointer to the list: the full list would fill a screen."""
     found = suggestion(name, known)
     return found if found.startswith("did you mean") else "docs/sweep.md says which can"
 
@@ -380,7 +380,7 @@ def _near(name: str, known: Mapping[str, Varied]) -> str:
 def _check_places(
     axes: Sequence[Axis], where: str, links: Sequence[Link], choices: Sequence[PolicyChoice]
 ) -> None:
-    """Refuses axes that would change nothing."""
+    """Refuses axes that would have no effect."""
     names = {choice.name for choice in choices}
     varied_keys = {axis.varied.name for axis in axes}
     for axis in axes:
@@ -406,7 +406,7 @@ def _check_places(
 
 
 def with_parameters(choice: PolicyChoice, values: Mapping[str, int], where: str) -> PolicyChoice:
-    """The policy with more parameters, as one would write it."""
+    """The policy with more parameters, in the notation of the command line."""
     if not values:
         return choice
     more = ",".join(f"{name}={value}" for name, value in values.items())
@@ -414,7 +414,7 @@ def with_parameters(choice: PolicyChoice, values: Mapping[str, int], where: str)
 
 
 def own_axes(choice: PolicyChoice, axes: Sequence[Axis]) -> list[Axis]:
-    """Those of a policy's parameters."""
+    """The axes of a policy's parameters."""
     return [axis for axis in axes if axis.varied.path[1] == choice.name]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `ackwise sweep show` prints."""
+"""The text output of `ackwise sweep show`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from ackwise.errors import printable
 from ackwise.results.console import Console
 from ackwise.sweeps.evaluate import COMPARED
 
-_WIDTH_PLAIN = 200  # when the output is not a terminal
+_WIDTH_PLAIN = 200  # width if the output is not a terminal
 _LEGEND = (
     "best: share of points with the fewest ACKs among policies within 1% of the best goodput",
     "goodput, RTT p99: mean share of the point's best goodput, mean multiple of its lowest RTT p99",
@@ -22,7 +22,7 @@ _UNITS = (("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 def duration(seconds: float) -> str:
-    """A time to wait, in the unit that suits it."""
+    """A waiting time in a suitable unit."""
     name, scale = next(
         ((name, scale) for name, scale in _UNITS if seconds >= 2 * scale), _UNITS[-1]
     )
@@ -57,7 +57,7 @@ def show(document: Mapping[str, Any], console: Console) -> None:
 
 
 def progress_lines(progress: Mapping[str, Any]) -> Iterator[str]:
-    """How far the sweep is, and what is wrong with it."""
+    """Progress of the sweep, and problems with it."""
     text = (
         f"{progress['cells_done']} of {progress['cells']} cells, {progress['points_complete']} of "
         f"{progress['points']} points complete"
@@ -74,7 +74,7 @@ def progress_lines(progress: Mapping[str, Any]) -> Iterator[str]:
 
 
 def beside_lines(beside: Mapping[str, Any] | None) -> Iterator[str]:
-    """How far the simulator is from the kernel, of a sweep in both worlds."""
+    """Difference between simulator and kernel, for a sweep in both worlds."""
     if beside is None or beside["best_agrees_share"] is None:
         return
     apart = [

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Where cells run: the simulator, or the lab's kernel. A world can be sent to another host, which
-finds its own engine and kernel and refuses any other than the sender's."""
+"""The world in which cells run: the simulator, or the lab's kernel. A world can be sent to another
+host, which uses its own engine and kernel and refuses any other than the sender's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,14 +20,15 @@ from ackwise.plans import Plan
 from ackwise.results import hosts, provenance
 from ackwise.results.compare import Combination, Job
 
-TWIN = "twin"  # both, as --on names them
-# Work of one part, so that it takes seconds: packets simulated, and carried by a guest's kernel.
+TWIN = "twin"  # both worlds, as a value of --on
+# Work per part, so that it takes seconds: packets simulated, and packets processed by a guest's
+# kernel.
 _PACKETS_SIMULATED = 8_000_000
 _PACKETS_IN_LAB = 200_000
 
 
 class World(Protocol):
-    """What carries out cells."""
+    """The world that executes cells."""
 
     @property
     def made_by(self) -> str:
@@ -35,24 +36,24 @@ class World(Protocol):
 
     @property
     def name(self) -> str:
-        """As --on names it."""
+        """Name as a value of --on."""
 
     @property
     def packets(self) -> int:
-        """What a part should have."""
+        """Number of packets that a part should have."""
 
     @property
     def beside(self) -> "World | None":
-        """Where each cell runs, too; its figures stand beside."""
+        """A second world in which each cell also runs, and whose figures are added."""
 
     def check(self) -> None:
         """RunError if this host has another engine or kernel than `made_by`."""
 
     def record(self) -> provenance.World:
-        """For the record of results."""
+        """Description for the record of results."""
 
     def lacking(self, plan: Plan) -> Mapping[Combination, str]:
-        """What of a plan cannot be run, and why."""
+        """Combinations of a plan that cannot be run, and why."""
 
     def simulate(self, job: Job, scenario: Scenario, cancel: Cancel) -> RunResult:
         """One run."""
@@ -70,7 +71,7 @@ class Simulator:
 
     @classmethod
     def here(cls) -> "Simulator":
-        """That of this host."""
+        """The engine of this host."""
         return cls(f"{__version__} {engine.identity()}")
 
     @property
@@ -111,7 +112,7 @@ class Linux:
     made_by: str
     folder: str
     stock: bool
-    limit_s: float | None = None  # real time after which a run counts as hung
+    limit_s: float | None = None  # real time in seconds after which a run counts as hung
 
     @classmethod
     def here(cls, folder: Path, stock: bool, limit_s: float | None) -> "Linux":
@@ -133,7 +134,7 @@ class Linux:
 
     @property
     def kernel(self) -> Kernel:
-        """That of this host."""
+        """The kernel on this host."""
         return _kernel(self.folder, self.stock)
 
     def check(self) -> None:
@@ -152,7 +153,7 @@ class Linux:
 
 @dataclass(frozen=True)
 class Both:
-    """The simulator, and the lab's kernel beside it."""
+    """The simulator, with the lab's kernel as the second world."""
 
     simulator: Simulator
     linux: Linux

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""A plan in both worlds, simulator and lab: figures, packets, where they diverge."""
+"""A plan in both worlds, simulator and lab: figures, packets, and where they diverge."""

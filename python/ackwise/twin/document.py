@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `ackwise twin` says, as JSON. KEYS documents every key."""
+"""The output of `ackwise twin` as JSON. KEYS documents every key."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where two runs of one flow diverge.
+"""The point at which two runs of one flow diverge.
 
 Each end's packets are compared one by one, in the order in which it sent them, from the flow's
 first packet with data. The runs diverge
@@ -8,8 +8,8 @@ first packet with data. The runs diverge
   only one of them sends;
 - in time, at the first packet that leaves at times further apart than a tolerance.
 
-Of both ends, the one that diverges first counts: what the other does later follows from it. The
-handshake and the end of a connection are left out: only data and their ACKs are compared.
+The end that diverges first counts, because the other's later behaviour follows from it. The
+handshake and the end of a connection are left out: only data and ACKs are compared.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,28 +18,29 @@ from itertools import zip_longest
 
 from ackwise.twin.wire import Flow, Packet
 
-TOLERANCE_NS = 100_000  # less than a full frame takes at 100 Mbit/s, 121 us
+TOLERANCE_NS = 100_000  # less than the transmission time of a full frame at 100 Mbit/s, 121 us
 CONTENT, TIME = "content", "time"
 
 
 @dataclass(frozen=True)
 class Parting:
-    """The first packet of an end that is not the same in both runs."""
+    """The first packet of an end that differs between the runs."""
 
     how: str  # CONTENT or TIME
-    by_sender: bool  # whose packet: the data sender's, or its receiver's
-    number: int  # of the packet among that end's, from 1
+    by_sender: bool  # whether the data sender sent it; otherwise its receiver
+    number: int  # number among that end's packets, from 1
     simulator: Packet | None  # None: it sends no further packet
     linux: Packet | None
 
     @property
     def time_ns(self) -> int:
-        """When, since the first data: the earlier of both packets."""
+        """Time since the first data: that of the earlier packet."""
         return min(p.time_ns for p in (self.simulator, self.linux) if p is not None)
 
 
 def partings(simulator: Flow, linux: Flow, tolerance_ns: int = TOLERANCE_NS) -> list[Parting]:
-    """The first in content and the first in time, by when; none if all packets agree."""
+    """The first divergence in content and the first in time, in order of time; empty if all packets
+    agree."""
     end_ns = min(simulator.end_ns, linux.end_ns) - tolerance_ns
     found = [
         parting
@@ -52,7 +53,7 @@ def partings(simulator: Flow, linux: Flow, tolerance_ns: int = TOLERANCE_NS) -> 
 
 
 def agreed(simulator: Flow, linux: Flow, parted: Sequence[Parting]) -> int:
-    """How many packets of both ends are the same until the first parting."""
+    """Number of packets of both ends that are equal up to the first divergence."""
     until_ns = parted[0].time_ns if parted else None
     return sum(
         1
@@ -79,7 +80,7 @@ def _of_end(
 
 
 def words(packet: Packet | None) -> str:
-    """What a packet is, for people."""
+    """Description of a packet."""
     if packet is None:
         return "nothing more"
     at = f" at {packet.time_ns / 1e9:.6f} s"

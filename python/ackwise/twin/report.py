@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page of a plan in both worlds: figures, and both time sequences over each other."""
+"""The report page of a plan in both worlds: figures, and both time sequences superimposed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,13 +11,14 @@ from ackwise.twin import table
 from ackwise.twin.run import FlowPair, Twin
 from ackwise.twin.wire import Flow, Packet
 
-# Data only: browsers get slow beyond this, so what is far from a parting is thinned.
+# Maximum size of the data: browsers get slow beyond it, so packets far from a divergence are
+# thinned.
 DATA_BYTES_MAX = 9_000_000
-_NEAR_PACKETS = 40  # of each world, before and after the first parting
+_NEAR_PACKETS = 40  # packets of each world before and after the first divergence
 
 
 def of_twin(twin: Twin, document: dict[str, Any], command: str) -> bytes:
-    """The page of a document of `ackwise twin`."""
+    """The page for a document of `ackwise twin`."""
     cells = [(shown, cell) for shown, cells in twin.tables() for cell in cells]
     texts = [
         [_text(cell, document["tolerance_ns"]) for cell in shown["cells"]]
@@ -41,7 +42,7 @@ def of_twin(twin: Twin, document: dict[str, Any], command: str) -> bytes:
 
 
 def _text(cell: dict[str, Any], tolerance_ns: int) -> dict[str, Any]:
-    """The same words and figures as on the terminal."""
+    """The same text and figures as on the terminal."""
     rows = []
     for title, unit, figure in table.rows_of(cell):
         name, texts = table.figures(unit, figure)
@@ -79,7 +80,8 @@ def _near(flow: Flow, at_ns: int) -> Sequence[Packet]:
 
 
 def _thin(packets: Sequence[Packet], most: int) -> list[Packet]:
-    """At most about so many, but all that were lost or sent again: these are few, and matter."""
+    """Thins packets to about `most`, keeping all that were lost or retransmitted: these are few,
+    and matter."""
     step = -(-len(packets) // most)
     return [p for n, p in enumerate(packets) if n % step == 0 or p.again or p.lost]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A plan in the simulator, on the lab's kernel, and there once more with other seeds."""
+"""A plan run in the simulator, on the lab's kernel, and on the kernel again with other seeds."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -28,17 +28,17 @@ from ackwise.twin import parting, same, wire
 from ackwise.twin.parting import Parting
 from ackwise.twin.wire import Flow
 
-# What is set side by side, in this order: the metrics that both worlds measure.
+# The compared metrics, in this order: those that both worlds measure.
 SHOWN = (
     "goodput_bps", "acks", "segments_per_ack", "rtt_p50_ns", "rtt_p95_ns",
     "message_latency_p50_ns", "message_latency_p99_ns", "retransmitted_segments", "timeouts",
     "flows_completed",
 )  # fmt: skip
 MEASURES = {metric.key: metric for metric in METRICS if metric.key in SHOWN}
-_TRACE_ALL = 1_000_000  # packets of a flow that are traced
-_SAMPLES = 1000  # of a flow's congestion window
+_TRACE_ALL = 1_000_000  # maximum number of a flow's packets that are traced
+_SAMPLES = 1000  # samples of a flow's congestion window
 
-# The worlds, as progress and --keep name them.
+# The worlds, as named in progress messages and --keep.
 SIMULATOR, LINUX, AGAIN = "simulator", "linux", "linux with other seeds"
 
 Simulate = Callable[[Job, Scenario, Cancel, Path | None], RunResult]
@@ -52,7 +52,7 @@ class FlowPair:
     simulator: Flow
     linux: Flow
     partings: Sequence[Parting]
-    agreed: int  # packets until the first of them
+    agreed: int  # number of packets before the first divergence
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ class Measure:
 
     @property
     def difference_percent(self) -> float | None:
-        """How far the simulator lies above the kernel."""
+        """Difference of the simulator from the kernel, in percent."""
         return _percent(self.simulator, self.linux)
 
     @property
     def again_percent(self) -> float | None:
-        """How far the kernel with other seeds does: the yardstick."""
+        """Difference of the kernel with other seeds from the kernel, in percent: the yardstick."""
         return _percent(self.again, self.linux)
 
 
@@ -92,12 +92,12 @@ class Twins:
     pair: FlowPair | None  # None: the flow sent no data in one of them
 
     def figure(self, key: str) -> Measure:
-        """A metric by its key."""
+        """The measure with this key."""
         return Measure(*(cell.estimates[key] for cell in (self.simulator, self.linux, self.again)))
 
     @property
     def reasons(self) -> dict[str, Measure]:
-        """ACKs by reason, of those that either world gave."""
+        """ACKs by reason, for the reasons that occur in either world."""
         worlds = [cell.acks_by_reason for cell in (self.simulator, self.linux, self.again)]
         if not worlds[1]:
             return {}  # the kernel does not count them
@@ -118,10 +118,11 @@ class Twin:
     again: Comparison
     pairs: Mapping[FlowKey, FlowPair]
     tolerance_ns: int
-    same_losses: bool = False  # the simulator lost what the kernel's run lost
+    same_losses: bool = False  # whether the simulator lost the packets that the kernel's run lost
 
     def tables(self) -> Iterator[tuple[ResultTable, list[Twins]]]:
-        """The kernel's table of each link and workload, and its cells beside the simulator's."""
+        """The kernel's table of each link and workload, and its cells paired with the
+        simulator's."""
         worlds = (self.simulator.tables, self.linux.tables, self.again.tables)
         for here, there, again in zip(*worlds, strict=True):
             cells = zip(here.cells, there.cells, again.cells, strict=True)
@@ -143,12 +144,13 @@ def run(
     same_losses: bool = False,
     on_progress: Callable[[str, int, int], None] = lambda _what, _done, _all: None,
 ) -> Twin:
-    """Every run of a plan in both worlds, and as many on the kernel with the seeds that follow.
+    """Every run of a plan in both worlds, and the same number on the kernel with the following
+    seeds.
 
     `keep`: folder for the captures of both worlds; `limit_s`: seconds of real time after which a
-    run on the kernel counts as hung; `same_losses`: the simulator loses what the kernel's run lost;
-    `on_progress(what, done, all)`. What the lab does not support is left out. Raises InputError if
-    nothing is left, RunError when a run failed.
+    run on the kernel counts as hung; `same_losses`: the simulator loses the packets that the
+    kernel's run lost; `on_progress(what, done, all)`. What the lab does not support is left out.
+    Raises InputError if nothing is left, RunError when a run failed.
     """
     lacks = lab_compare.lacking(plan, kernel)
     if same_losses:
@@ -197,14 +199,15 @@ def _pair(simulator: Flow, linux: Flow, tolerance_ns: int) -> FlowPair:
 
 
 class _Watched:
-    """Runs in one world, and the first flow of every group of each first run."""
+    """Runs in one world, and the first flow of every group in each first run."""
 
     def __init__(self, keep: Path | None, simulate: Simulate) -> None:
         self.flows: dict[FlowKey, Flow] = {}
         self._keep, self._simulate = keep, simulate
 
     def simulate(self, job: Job, scenario: Scenario, cancel: Cancel) -> RunResult:
-        """One run, as results.compare asks for it; followed if it is detailed."""
+        """One run, with the signature that results.compare expects; its flows are recorded if it is
+        detailed."""
         if not job.detailed:
             return self._simulate(job, scenario, cancel, None)
         scenario = replace(
@@ -219,7 +222,7 @@ class _Watched:
                 folder = lab_compare.folder_of(self._keep, job)
             result = self._simulate(job, scenario, cancel, folder)
             for place, flow in _flows(job, scenario, result, folder):
-                self.flows[place] = flow  # of one run each, and so of one thread
+                self.flows[place] = flow  # each is written by one run, and so by one thread
         return result
 
 
@@ -246,7 +249,7 @@ def _on_linux(
 
 
 class _SameLosses:
-    """The kernel's runs, and after them the simulator's on their losses."""
+    """The kernel's runs, followed by the simulator's with the same losses."""
 
     def __init__(self, here: Simulate, there: Simulate) -> None:
         self._here, self._there = here, there
@@ -255,7 +258,7 @@ class _SameLosses:
     def on_linux(
         self, job: Job, scenario: Scenario, cancel: Cancel, keep: Path | None
     ) -> RunResult:
-        """One run, whose losses are kept."""
+        """One run on the kernel, whose losses are recorded."""
         with ExitStack() as stack:
             folder = keep or stack.enter_context(temporary_folder())
             result = self._there(job, scenario, cancel, folder)
@@ -266,7 +269,7 @@ class _SameLosses:
     def in_simulator(
         self, job: Job, _scenario: Scenario, cancel: Cancel, keep: Path | None
     ) -> RunResult:
-        """The same run on the same losses."""
+        """The same run in the simulator, with the same losses."""
         return self._here(job, self._fed[job.combination, job.seed], cancel, keep)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The simulator on the losses of the kernel's run: what is left of a difference is the sender's and
-the receiver's, not chance's or the queue's."""
+"""The simulator with the losses of the kernel's run: any remaining difference is due to the sender
+and the receiver, not to chance or the queue."""
 
 from dataclasses import replace
 
@@ -12,8 +12,8 @@ from ackwise.results.compare import Combination
 
 
 def fed(scenario: Scenario, captures: RunCaptures) -> Scenario:
-    """A scenario that loses what the captures of both hosts show as lost, in the queue as on the
-    way, and nothing else."""
+    """The scenario with the losses that the captures of both hosts show, in the queue or on the
+    path, and no others."""
     client, server = captures.losses()
 
     def losing(pipe: Channel, lost: list[Lose]) -> Channel:
@@ -35,7 +35,7 @@ def fed(scenario: Scenario, captures: RunCaptures) -> Scenario:
 
 
 def lacking(plan: Plan) -> dict[Combination, str]:
-    """What of a plan cannot be fed, and why."""
+    """Combinations of a plan that do not support this, and why."""
     found = {}
     for job in compare.jobs(plan, False):
         scenario = compare.scenario(job)

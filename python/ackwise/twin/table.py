@@ -49,7 +49,7 @@ def _print(console: Console, text: str, style: str = "") -> None:
 
 
 def rows_of(cell: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Title, unit and figure of everything measured, ACKs by reason below ACKs."""
+    """Title, unit and figure of every measure, with ACKs by reason below ACKs."""
     for key, figure in cell["metrics"].items():
         if all(figure[world]["mean"] is None for world in WORLDS):
             continue
@@ -75,7 +75,7 @@ def figures(unit: str, figure: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def percent(value: float | None) -> str:
-    """With its sign; "-" where there is none."""
+    """A percentage with its sign; "-" if there is none."""
     return "-" if value is None else f"{value:+.1f}%" if round(value, 1) else "0.0%"
 
 
@@ -88,7 +88,7 @@ def _columns(cells: Sequence[Mapping[str, Any]]) -> list[Column]:
         for title, unit, figure in rows_of(cell):
             unit_name, texts = figures(unit, figure)
             named.append(label)
-            label = ""  # named once
+            label = ""  # shown only once
             measures.append(f"{title} {unit_name}".rstrip())
             for column, text in zip(worlds, texts, strict=True):
                 column.append(text)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""One flow of a run as captures at both its hosts show it: every packet that an end sent, and
-whether it was lost on the way."""
+"""One flow of a run, from the captures at both of its hosts: every packet that an end sent, and
+whether it was lost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,46 +11,46 @@ from ackwise.engine.result import FlowResult
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """A packet where it was sent. Time counts from the flow's first packet with data, numbers from
-    the first byte of data of either end."""
+    """A packet at its sender. Times are relative to the flow's first packet with data, sequence
+    numbers to the first byte of data of either end."""
 
     time_ns: int
-    by_sender: bool  # of the data; else by its receiver
+    by_sender: bool  # sent by the data sender; otherwise by its receiver
     seq: int
     payload_bytes: int
     ack: int
     sacks: tuple[tuple[int, int], ...]
-    again: bool  # starts below what was sent before
-    lost: bool  # was sent before another that arrived, and did not arrive itself
-    reason: str  # of a pure ACK; "" where the world does not tell
+    again: bool  # starts below data sent before
+    lost: bool  # sent before another packet that arrived, without arriving itself
+    reason: str  # reason of a pure ACK; "" if the world does not report it
 
     @property
     def content(self) -> tuple[int, int, int, tuple[tuple[int, int], ...]]:
-        """What tells it from another packet, whenever it was sent."""
+        """The properties that distinguish it from another packet, apart from time."""
         return self.seq, self.payload_bytes, self.ack, self.sacks
 
 
 @dataclass(frozen=True)
 class Flow:
-    """The packets of both ends, each end's in the order in which it sent them."""
+    """The packets of both ends, each in the order of sending."""
 
     packets: Sequence[Packet]
     first_data_ns: int  # since the start of the run
-    end_ns: int  # last time that counts, since the first data: end of the run, or a FIN
-    cwnd: Sequence[tuple[int, int]]  # time and bytes
+    end_ns: int  # last relevant time since the first data: end of the run, or a FIN
+    cwnd: Sequence[tuple[int, int]]  # (time, bytes)
 
     def sent_by(self, sender: bool) -> list[Packet]:
-        """Those of one end."""
+        """The packets of one end."""
         return [p for p in self.packets if p.by_sender is sender]
 
 
 def read(
     captures: RunCaptures, number: int, *, down: bool, duration_ns: int, flow: FlowResult
 ) -> Flow | None:
-    """The flow of that number; None if it sent no data.
+    """The flow with this number; None if it sent no data.
 
-    `down`: the server sends the data; `flow`: what the run's result has of it, with series and
-    trace. Raises RunError for a capture that is not complete.
+    `down`: the server sends the data; `flow`: the flow in the run's result, with series and trace.
+    Raises RunError for an incomplete capture.
     """
     trace = flow.trace
     if trace is None or not trace.data_time_ns:
@@ -60,7 +60,7 @@ def read(
     )
     if found is None:
         return None
-    # the trace has times since the start of the run
+    # the trace's times are relative to the start of the run
     since_ns = found.first_data_ns
     reasons = dict(zip(trace.ack_time_ns, trace.ack_reason, strict=True))
     packets = [
