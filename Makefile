@@ -110,7 +110,7 @@ test-core: setup-test
 	$(MAKE) -s $(PARALLEL) -C core test mutants asan cross size
 
 test-crates: setup-test
-	+cargo test --profile checked --workspace --quiet
+	+cargo test --profile checked --workspace --no-default-features --quiet
 
 test-wheel: setup-test wheel
 	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)

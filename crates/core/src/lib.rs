@@ -8,6 +8,8 @@
 mod layout;
 pub mod ranges;
 
+#[cfg(test)]
+use ackwise_link as _;
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void, CStr, CString};
 use std::fmt;
@@ -166,6 +168,7 @@ struct RawVerdict {
 const WAIT: u8 = 1;
 
 impl From<RawVerdict> for Verdict {
+    #[inline]
     fn from(raw: RawVerdict) -> Verdict {
         let action = match raw.action {
             WAIT => Action::WaitUntil(raw.deadline_ns),
@@ -223,6 +226,7 @@ struct RawPolicy {
 impl RawPolicy {
     /// Whether every read must be reported: it may change the policy's verdict or use a random
     /// number.
+    #[inline]
     fn is_told_of_reads(&self) -> bool {
         !self.on_app_read.is_null() || self.uses_random != 0
     }
@@ -591,6 +595,7 @@ impl Conn {
 
     /// [`Event::sack_delay_us`] on a host configured like Linux. `has_room`: the SACK option has
     /// room for the segment beside those already waiting.
+    #[inline]
     pub fn sack_delay_us(&self, has_room: bool) -> u16 {
         let waiting = self.raw.compress.waiting;
         if waiting >= COMPRESS_SEGMENTS || (waiting > 0 && !has_room) {
@@ -602,6 +607,7 @@ impl Conn {
 
     /// Counts an ACK that left as one of the duplicates before segments share an ACK (Linux also
     /// counts the ACK of a segment that leaves a hole open).
+    #[inline]
     pub fn count_duplicate(&mut self) {
         self.raw.compress.duplicate_acks = self.raw.compress.duplicate_acks.max(1);
     }

@@ -2,6 +2,7 @@
 //! A connection that hears of every read and one that hears only of news reach the same verdicts.
 
 use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Policy, PolicyChoice, Verdict};
+use ackwise_link as _;
 
 const MSS: u32 = 1_000;
 const MS: u64 = 1_000_000;

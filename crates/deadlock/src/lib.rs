@@ -14,6 +14,8 @@ mod receiver;
 mod sender;
 
 use ackwise_core::{PolicyChoice, Resolved};
+#[cfg(test)]
+use ackwise_link as _;
 use machine::{Machine, Walk};
 pub use machine::{Stall, StallClass};
 pub use sender::{Nagle, Socket};

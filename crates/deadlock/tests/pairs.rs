@@ -3,6 +3,7 @@
 
 use ackwise_core::PolicyChoice;
 use ackwise_deadlock::{judge, Answer, Nagle, Pair, Socket, StallClass};
+use ackwise_link as _;
 
 const TABLE: &str = include_str!("../../../experiments/ackwise_experiments/reference/a3_table_15_1.csv");
 

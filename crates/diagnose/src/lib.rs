@@ -64,6 +64,8 @@ pub use rtt::Rtt;
 pub use window::Window;
 
 use ackwise_capture::{packets_into, CaptureError, CaptureNotes, Packet, ReadOptions, Source, Take};
+#[cfg(test)]
+use ackwise_link as _;
 use batch::Headers;
 use key::Key;
 use observers::{All, Counted};

@@ -6,6 +6,7 @@ use ackwise_capture::write::{frame, PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
 use ackwise_diagnose::acks::{AckHabits, Confidence, Offload, Undecided};
 use ackwise_diagnose::Acking;
+use ackwise_link as _;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 

@@ -6,6 +6,7 @@ use ackwise_capture::tcp_flag::{ACK, AE, CWR, ECE, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
 use ackwise_diagnose::{diagnose, Connection};
+use ackwise_link as _;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;

@@ -5,6 +5,7 @@ use ackwise_capture::tcp_flag::{ACK, AE, CWR, ECE, FIN, PSH, RST, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
 use ackwise_diagnose::{diagnose, statistics, Connection};
+use ackwise_link as _;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 

@@ -4,6 +4,7 @@
 
 use ackwise_capture::{ReadOptions, Source};
 use ackwise_diagnose::{diagnose, ByCause};
+use ackwise_link as _;
 use std::num::NonZeroUsize;
 use std::path::Path;
 

@@ -5,6 +5,7 @@
 use ackwise_capture::{ReadOptions, Source};
 use ackwise_diagnose::series::{series, Mark, Series, Wanted};
 use ackwise_diagnose::{diagnose, Connection};
+use ackwise_link as _;
 use std::num::NonZeroUsize;
 
 const CAPTURES: [&str; 3] = ["bulk", "request-response", "stream"];

@@ -3,6 +3,7 @@
 //!
 //!     optimum_speed [--arrivals N] [--json]
 
+use ackwise_link as _;
 use ackwise_replay::optimum::{optimum, Arrival};
 use ackwise_replay::Price;
 use std::hint::black_box;

@@ -7,6 +7,7 @@
 //! `{"policies": [{"name": "delayed", "params": {"segments": 8}}], "min_data_segments": 100}`.
 
 use ackwise_capture::read_file;
+use ackwise_link as _;
 use ackwise_replay::{replay, ReplayOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -36,6 +36,8 @@ pub use stream::Arrivals;
 use ackwise_capture::{Capture, Connection};
 pub use ackwise_core::PolicyChoice;
 use ackwise_core::{Policy, Resolved};
+#[cfg(test)]
+use ackwise_link as _;
 use drive::{Account, Setting};
 use optimum::{optimum, Arrival, Optimum};
 use serde::{Deserialize, Serialize};

@@ -5,6 +5,7 @@ use ackwise_capture::tcp_flag::{ACK, FIN, PSH, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, read, Capture, ReadOptions};
 use ackwise_core::Policy;
+use ackwise_link as _;
 use ackwise_replay::{
     replay, replay_arrivals, Arrivals, DeviceCost, DirectionResult, PolicyChoice, PolicyResult, Price,
     ReplayOptions, Replayer, CAPTURED, TRACE_ACKS_MAX,

@@ -2,6 +2,7 @@
 //! Runs the scenario (JSON) on standard input and prints the result (JSON); time and event rate go
 //! to standard error.
 
+use ackwise_link as _;
 use std::io::Read;
 
 fn main() {

@@ -34,6 +34,8 @@ mod sender;
 mod stats;
 pub mod tap;
 
+#[cfg(test)]
+use ackwise_link as _;
 pub use app::pareto;
 pub use engine::{run, run_tapped, SimError};
 pub use keys::{classes, scenario_keys, Bounds, Class, Key, Tables};

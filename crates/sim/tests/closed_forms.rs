@@ -3,6 +3,7 @@
 
 mod scenes;
 
+use ackwise_link as _;
 use scenes::{group, lay_over, only_flow, ruler, run, trace, MS, MSS, S, US};
 use serde_json::{json, Value};
 

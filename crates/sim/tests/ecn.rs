@@ -4,6 +4,7 @@
 
 mod scenes;
 
+use ackwise_link as _;
 use ackwise_sim::result::RunResult;
 use ackwise_sim::run_tapped;
 use ackwise_sim::scenario::Scenario;

@@ -3,6 +3,7 @@
 
 mod scenes;
 
+use ackwise_link as _;
 use ackwise_sim::rng::Rng;
 use ackwise_sim::{scenario_keys, SimError};
 use scenes::{group, read, ruler, run, S};

@@ -9,6 +9,7 @@
 
 mod scenes;
 
+use ackwise_link as _;
 use ackwise_sim::result::{FlowResult, RunResult};
 use ackwise_sim::run_tapped;
 use ackwise_sim::tap::{Opened, Passed, Place, Tap};

@@ -3,6 +3,7 @@
 
 mod scenes;
 
+use ackwise_link as _;
 use ackwise_sim::result::RunResult;
 use scenes::{acks, group, only_flow, ruler, run, sent, trace, MS, MSS, S, US};
 use serde_json::{json, Value};

@@ -3,6 +3,7 @@
 
 mod scenes;
 
+use ackwise_link as _;
 use ackwise_sim::run_tapped;
 use ackwise_sim::tap::{Opened, Passed, Place, Tap};
 use scenes::{group, only_flow, ruler, run, text, trace, MS, MSS};

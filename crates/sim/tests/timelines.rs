@@ -7,6 +7,7 @@
 
 mod scenes;
 
+use ackwise_link as _;
 use scenes::{acks, at_ms, group, only_flow, ruler, run, sent, sent_bytes, trace, MS, MSS, S, US};
 use serde_json::{json, Value};
 

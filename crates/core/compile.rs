@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+//! Compiles the C core into a static library. Shared by two build scripts: that of ackwise-core, for a library that
+//! is used alone, and that of ackwise-link.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+use std::{env, fs};
+
+/// The files of `folder` with this extension, sorted; the template of a policy is none of the core's.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("readable folder").path())
+        .filter(|p| p.extension().is_some_and(|x| x == extension))
+        .filter(|p| p.file_name().is_some_and(|n| n != "TEMPLATE.c"))
+        .collect();
+    files.sort();
+    files
+}
+
+fn changed(file: &Path) -> SystemTime {
+    fs::metadata(file).and_then(|m| m.modified()).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+}
+
+/// Compiles every C file of `core` and its `policy` folder, except those whose object is newer than the file, than
+/// every header and than this build script. With `whole_archive`, the linker takes the library as a whole, wherever it
+/// stands on its command line.
+pub fn compile(core: &Path, whole_archive: bool) {
+    let (include, policy) = (core.join("include"), core.join("policy"));
+    let declared = include.join("ackwise");
+    // Not the whole of core/, where tests write into core/build.
+    for path in [&declared, &core.join("policies"), &policy] {
+        println!("cargo:rerun-if-changed={}", path.display());
+    }
+    let listed = Command::new("sh").arg(core.join("policies")).arg("--check").status();
+    assert!(
+        listed.expect("sh, to check core/policy/policies.def").success(),
+        "core/policy/policies.def does not list the policies; see above"
+    );
+    let headers = [&declared, &policy]
+        .into_iter()
+        .flat_map(|folder| ["h", "def"].into_iter().flat_map(|extension| files(folder, extension)));
+    let script = env::current_exe().expect("a build script knows its file");
+    let stale = headers.chain([script]).map(|file| changed(&file)).max().expect("not empty");
+
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
+    let mut library = cc::Build::new();
+    if whole_archive {
+        library.link_lib_modifier("+whole-archive");
+    }
+    for (folder, part) in [(core, "core"), (&policy, "policy")] {
+        for file in files(folder, "c") {
+            println!("cargo:rerun-if-changed={}", file.display());
+            let stem = file.file_stem().expect("named").to_string_lossy();
+            let object = out.join(format!("{part}-{stem}.o"));
+            let newer = |at: SystemTime| at > stale && at > changed(&file);
+            if !fs::metadata(&object).and_then(|m| m.modified()).is_ok_and(newer) {
+                let mut one = cc::Build::new();
+                one.include(&include).include(&policy).std("c11").opt_level(2);
+                one.flag("-ffreestanding").warnings(true).extra_warnings(true);
+                let made = one.file(&file).compile_intermediates().remove(0);
+                fs::rename(&made, &object).unwrap_or_else(|e| panic!("{}: {e}", made.display()));
+            }
+            library.object(object);
+        }
+    }
+    library.compile("ackwise");
+}
