@@ -32,7 +32,7 @@ POLICY = '''
 class Policy:
     """A policy by name, its parameters and rails."""
 
-    name: str = "linux"
+    name: str
     params: Mapping[str, int] = field(default_factory=dict)
     """values by parameter; those not named keep their initial value"""
     rails: Sequence[str] | None = None
@@ -66,6 +66,8 @@ def _default(key: Mapping[str, Any], kind: str) -> str:
     if "default" not in key:
         return ""
     default = key["default"]
+    if kind == "Policy":
+        return f" = Policy(name={_quoted(default['name'])})"
     if isinstance(default, dict):
         return f" = {kind}()"
     if isinstance(default, list):
@@ -100,7 +102,8 @@ def _choice(name: str, words: Sequence[str]) -> Iterator[str]:
 def _class(one: Mapping[str, Any]) -> Iterator[str]:
     result = "table" not in one
     yield from ("", "")
-    yield "@dataclass(frozen=True, slots=True, kw_only=True)"
+    # A result is made for every run: an instance that is frozen takes twice the time.
+    yield f"@dataclass({'' if result else 'frozen=True, '}slots=True, kw_only=True)"
     yield f"class {python_name(one['name'])}:"
     yield from _docstring(one["text"] or _ABOUT[one["name"]])
     yield ""

@@ -142,7 +142,7 @@ def simulate(scenario: Scenario, cancel: Cancel | None = None) -> RunResult:
 
 def written(scenario: Scenario) -> str:
     """A scenario as the engine reads it."""
-    return json.dumps(typed.document(scenario))
+    return json.dumps(typed.brief(scenario))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ Made by tools/classes.py from crates/sim/src/result.rs: do not edit.
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Quantiles:
     """A distribution."""
 
@@ -22,7 +22,7 @@ class Quantiles:
     bucket_count: list[int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Series:
     """One value for each interval of `series_interval_ns`, from time 0."""
 
@@ -43,7 +43,7 @@ class Series:
     """Value of the receiver's policy (`ackwise policy show` lists them) -> what it was."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Trace:
     """Time-sequence points of one flow, in order of time."""
 
@@ -60,7 +60,7 @@ class Trace:
     truncated: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ChannelSeries:
     """What waits in a channel's queue at each multiple of `series_interval_ns`, from time 0."""
 
@@ -71,7 +71,7 @@ class ChannelSeries:
     """All other packets."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class HostResult:
     """A host's processor."""
 
@@ -82,7 +82,7 @@ class HostResult:
     dropped_backlog: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class PingResult:
     """Echo requests from the client, up to the last that was answered."""
 
@@ -91,7 +91,7 @@ class PingResult:
     rtt_ns: Quantiles
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class FlowResult:
     """One flow."""
 
@@ -110,7 +110,7 @@ class FlowResult:
     trace: Trace | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class ChannelResult:
     """One direction of the link."""
 
@@ -130,7 +130,7 @@ class ChannelResult:
     series: ChannelSeries | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class GroupResult:
     """The flows of one group taken together. Rates are over the time from the group's first byte
     sent to its last byte delivered.
@@ -169,7 +169,7 @@ class GroupResult:
     flows: list[FlowResult]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RunResult:
     """A run."""
 

@@ -32,7 +32,7 @@ SocketLayer = Literal["linux", "bsd43"]
 class Policy:
     """A policy by name, its parameters and rails."""
 
-    name: str = "linux"
+    name: str
     params: Mapping[str, int] = field(default_factory=dict)
     """values by parameter; those not named keep their initial value"""
     rails: Sequence[str] | None = None
@@ -379,7 +379,7 @@ class FlowGroup:
     """rate of Poisson flow arrivals; 0: none"""
     policy: Policy
     """policy of the receiving host"""
-    peer_policy: Policy = Policy()
+    peer_policy: Policy = Policy(name="linux")
     """policy of the sending host"""
     sender: Sender = Sender()
     """TCP of the data sender"""

@@ -2,58 +2,101 @@
 """The engine's JSON as instances of its classes, and back."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
-from functools import cache, partial
+from dataclasses import MISSING, fields, is_dataclass, replace
+from functools import cache
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
-_Reader = Callable[[Any], Any]
-
-
-@cache
-def _shape(kind: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], list[str]]:
-    """Names of the fields, what reads them, and those whose value is not JSON's."""
-    names = tuple(field.name for field in fields(kind))
-    written = [name for name, hint in get_type_hints(kind).items() if _reader(hint)]
-    return names, attrgetter(*names), written
+_Convert = Callable[[Any], Any]
 
 
 def document(value: Any) -> Any:
     """`value`, an instance of a class or a list of them, as JSON has it."""
-    if is_dataclass(value):
-        names, values, nested = _shape(type(value))
+    return _converted(value, _document)
+
+
+def brief(value: Any) -> Any:
+    """As `document`, without what has its default."""
+    return _converted(value, _brief)
+
+
+def _converted(value: Any, of_kind: Callable[[Any], _Convert]) -> Any:
+    kind = type(value)
+    if kind is list or kind is tuple:
+        if value and is_dataclass(value[0]):
+            return [_converted(one, of_kind) for one in value]
+        return value
+    return of_kind(kind)(value) if is_dataclass(kind) else value
+
+
+@cache
+def _document(kind: Any) -> _Convert:
+    """What makes a document of an instance."""
+    names = tuple(field.name for field in fields(kind))
+    values = attrgetter(*names)
+    nested = [name for name, hint in get_type_hints(kind).items() if _reader(hint)]
+
+    def made(value: Any) -> dict[str, Any]:
         found = dict(zip(names, values(value), strict=True))
         for name in nested:
-            found[name] = document(found[name])
+            found[name] = _converted(found[name], _document)
         return found
-    if isinstance(value, list | tuple):
-        return [document(one) for one in value] if value and is_dataclass(value[0]) else list(value)
-    return value
+
+    return made
+
+
+@cache
+def _brief(kind: Any) -> _Convert:
+    nested = [name for name, hint in get_type_hints(kind).items() if _reader(hint)]
+    # What tells an application's class has to be there.
+    plain = [(one.name, one.default if one.init else MISSING) for one in fields(kind)]
+    values = attrgetter(*(name for name, _ in plain))
+
+    def made(value: Any) -> dict[str, Any]:
+        found = {
+            name: one
+            for (name, default), one in zip(plain, values(value), strict=True)
+            if one is not default and one != default
+        }
+        for name in nested:
+            if name in found:
+                found[name] = _converted(found[name], _brief)
+        return found
+
+    return made
 
 
 def read(kind: type[T], given: Mapping[str, Any]) -> T:
     """The instance that `given`, parsed JSON, describes. TypeError: it has other keys."""
-    values = dict(given)
-    for name, reader in _readers(kind):
-        value = values.get(name)
-        if value is not None:
-            values[name] = reader(value)
-    values.pop("kind", None)  # of an application: its class
-    return kind(**values)
+    return cast(T, _reading(kind)(given))
 
 
 @cache
-def _readers(kind: Any) -> tuple[tuple[str, _Reader], ...]:
-    """Of the fields whose value is not JSON's."""
-    found = ((name, _reader(hint)) for name, hint in get_type_hints(kind).items())
-    return tuple((name, reader) for name, reader in found if reader)
+def _reading(kind: Any) -> _Convert:
+    """What makes an instance of a document."""
+    found = [(name, _reader(hint)) for name, hint in get_type_hints(kind).items()]
+    readers = [(name, reader) for name, reader in found if reader]
+    tagged = any(not one.init for one in fields(kind))
+
+    def made(given: Mapping[str, Any]) -> Any:
+        values = dict(given)
+        for name, reader in readers:
+            value = values.get(name)
+            if value is not None:
+                values[name] = reader(value)
+        if tagged:
+            values.pop("kind", None)  # of an application: its class
+        return kind(**values)
+
+    return made
 
 
-def _reader(hint: Any) -> _Reader | None:
+def _reader(hint: Any) -> _Convert | None:
+    """What makes a value of parsed JSON; None if it is one already."""
     if isinstance(hint, type) and is_dataclass(hint):
-        return partial(read, hint)
+        return _reading(hint)
     if isinstance(hint, UnionType):
         kinds = [kind for kind in get_args(hint) if kind is not NoneType]
         return _reader(kinds[0]) if len(kinds) == 1 else _of_kind(kinds)
@@ -63,12 +106,12 @@ def _reader(hint: Any) -> _Reader | None:
     return None
 
 
-def _of_kind(kinds: list[type[Any]]) -> _Reader:
-    by_name = {get_args(get_type_hints(kind)["kind"])[0]: kind for kind in kinds}
-    return lambda given: read(by_name[given["kind"]], given)
+def _of_kind(kinds: list[type[Any]]) -> _Convert:
+    by_name = {get_args(get_type_hints(kind)["kind"])[0]: _reading(kind) for kind in kinds}
+    return lambda given: by_name[given["kind"]](given)
 
 
-def _sequence(origin: type[Any], reader: _Reader | None) -> _Reader | None:
+def _sequence(origin: type[Any], reader: _Convert | None) -> _Convert | None:
     if reader is None:
         return tuple if origin is tuple else None
     return lambda given: origin(map(reader, given))

@@ -78,7 +78,7 @@ class Processor:
     """for each 10^6 bytes that the applications read"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class LabResult(RunResult):
     """A run on a real kernel."""
 

@@ -155,7 +155,7 @@ def _flows(given: dict[str, Any], where: str) -> Flows:
     """A group whose keys have the engine's names, but for the policies, which are still texts."""
     measured = bool(given.pop("measured"))
     own = _policies(given, where)
-    group = typed.read(FlowGroup, {"policy": {}, **given})
+    group = typed.read(FlowGroup, {"policy": {"name": policy.STOCK}, **given})
     return Flows(group, measured, "policy" in own, "start_jitter_ns" in given).changed(**own)
 
 
