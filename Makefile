@@ -42,27 +42,27 @@ setup-lint: ## also what lints need
 setup-bench: ## also what ackwise is measured against
 	@tools/setup.sh bench || echo "bench: measures without what is missing"
 
-$(VENV)/ready: pyproject.toml tools/pins.py
+$(VENV)/ready: pyproject.toml requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python tools/pins.py dev > $(VENV)/pins.txt
-	$(BIN)/pip install -q -r $(VENV)/pins.txt
+	$(BIN)/pip install -q -c requirements.lock -r $(VENV)/pins.txt
 	touch $@
 
-$(VENV)/docs: pyproject.toml tools/pins.py | $(VENV)/ready
+$(VENV)/docs: pyproject.toml requirements.lock | $(VENV)/ready
 	$(BIN)/python tools/pins.py docs > $(VENV)/pins-docs.txt
-	$(BIN)/pip install -q -r $(VENV)/pins-docs.txt
+	$(BIN)/pip install -q -c requirements.lock -r $(VENV)/pins-docs.txt
 	touch $@
 
-$(VENV)/fuzz: pyproject.toml tools/pins.py | $(VENV)/ready
+$(VENV)/fuzz: pyproject.toml requirements.lock | $(VENV)/ready
 	$(BIN)/python tools/pins.py fuzz > $(VENV)/pins-fuzz.txt
-	$(BIN)/pip install -q -r $(VENV)/pins-fuzz.txt
+	$(BIN)/pip install -q -c requirements.lock -r $(VENV)/pins-fuzz.txt
 	touch $@
 
 # Fetched once, so that the test of the wheel needs no network.
-$(WHEELHOUSE)/ready: pyproject.toml tools/pins.py | $(VENV)/ready
+$(WHEELHOUSE)/ready: pyproject.toml requirements.lock | $(VENV)/ready
 	mkdir -p $(WHEELHOUSE)
 	$(BIN)/python tools/pins.py > $(WHEELHOUSE)/pins.txt
-	$(BIN)/pip download -q -d $(WHEELHOUSE) -r $(WHEELHOUSE)/pins.txt
+	$(BIN)/pip download -q -c requirements.lock -d $(WHEELHOUSE) -r $(WHEELHOUSE)/pins.txt
 	touch $@
 
 .PHONY: build
@@ -72,6 +72,10 @@ build: setup ## compile the engine, install ackwise and its experiments into .ve
 	+@VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@$(BIN)/pip install -q --no-deps --no-build-isolation --no-index -e experiments
 	@$(BIN)/python tools/classes.py --write
+
+.PHONY: lock
+lock: $(VENV)/ready ## the newest allowed versions of all requirements, into requirements.lock
+	@$(BIN)/python tools/pins.py --lock
 
 .PHONY: demo
 demo: build ## compare policies on shipped links and on a real capture; HTML reports in demo/

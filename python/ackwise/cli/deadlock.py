@@ -86,7 +86,7 @@ def _pair(asked: _Ends) -> "Pair":
 def document(
     pair: "Pair", verdict: dict[str, Any], every_bps: float, cures: "list[Cure]"
 ) -> dict[str, Any]:
-    """What --json writes; deadlock.KEYS documents it."""
+    """The document of --json; deadlock.KEYS describes its keys."""
     from ackwise import deadlock
     from ackwise.results.document import number
 

@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from ackwise.results.console import Console
 
 _TEXT = """\
-A device is a slow machine whose processor QEMU emulates: every instruction takes 8 ns, so that
-125 million make a second, and its clock is the count of them. So the cost of ACKs is a number of
-instructions, and the same image, policy and seed give the same bytes. Sender and receiver are
-network namespaces of the one machine: what is counted is the cost of both ends. Nothing on this
-host is changed.
+A device is a slow machine whose processor QEMU emulates: its clock advances by 8 ns per
+instruction, 125 million a second. The cost of ACKs is therefore an exact number of instructions,
+and the same image, policy and seed give the same bytes. Sender and receiver are network namespaces
+of one machine, so both ends are counted. Nothing on this host is changed.
 """
 _EXAMPLES = """\
 ackwise device build                  # the kernel of a PC; takes minutes, once
@@ -48,17 +47,17 @@ ackwise device compare my-plan.toml --device mips --json results.json
 """
 _RUN_TEXT = """\
 One long transfer between the two ends, for each policy: throughput, instructions for each megabyte
-that arrives, and how busy the processor was. The first policy is what the others are compared with.
-With --role the machine has one end only, and the other is a second machine that is not slow. Both
-then run in real time, at 31 million instructions a second: no run is like another, and a run
-counts only if this host kept up and the other machine was not the bottleneck.
+delivered, and CPU load. The first policy is the baseline. With --role the machine runs one end only
+and a second machine at full speed the other. Both then run in real time, at 31 million instructions
+a second, so runs differ, and a run counts only if this host kept up and the peer was not the
+bottleneck.
 """
 _BASELINES = ("linux", "delayed:segments=2")
 
 
 @click.group("device", cls=Group, text=_TEXT, examples=_EXAMPLES)
 def command() -> None:
-    """The verbs do the work."""
+    """Group of subcommands."""
 
 
 @command.command(
@@ -143,7 +142,7 @@ def _policies(asked: Sequence[str]) -> list[str]:
         type=options.Duration(),
         metavar="TIME",
         default="5s",
-        help="of the machine's time, for each run",
+        help="virtual time of each run",
     ),
     option(
         "--pace",
@@ -158,12 +157,13 @@ def _policies(asked: Sequence[str]) -> list[str]:
         type=options.LINK,
         metavar="NAME|FILE",
         default="lan-1g",
-        help="gives the delay of the wire, and so the RTT; of two machines the other one delays",
+        help="link whose delay the wire has; with --role the peer adds it",
     ),
     option(
         "--exact",
         is_flag=True,
-        help="one ACK is not for all segments that came while the reader held the socket",
+        help="pin the baselines' ACK ratio: no single ACK for all segments that arrive while the "
+        "reader holds the socket",
     ),
     option("--seed", type=options.Whole(0, 2**31), metavar="N", default=1, help="seed"),
     options.jobs(),
@@ -173,7 +173,7 @@ def _policies(asked: Sequence[str]) -> list[str]:
     option(
         "--role",
         type=options.OneOf("sender", "receiver"),
-        help="the end that the machine has",
+        help="end that runs on the machine",
         show_default="both",
     ),
     option(

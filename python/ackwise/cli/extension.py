@@ -22,7 +22,7 @@ def installed(name: str) -> bool:
 
 
 def load(name: str, wanted_by: str) -> Any:
-    """What the entry point names; InputError with the remedy where no package has it."""
+    """The object that the entry point names; InputError with the remedy where no package has it."""
     for found in entry_points(group=GROUP, name=name):
         return found.load()
     raise InputError(f"{wanted_by}: {REMEDY}")

@@ -71,7 +71,7 @@ BUILD = (
 
 @click.group("lab", cls=Group, text=_TEXT, examples=_EXAMPLES)
 def command() -> None:
-    """The verbs do the work."""
+    """Group of subcommands."""
 
 
 @command.command(

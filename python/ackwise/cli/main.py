@@ -79,7 +79,7 @@ def _version(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
     help="show the version",
 )  # fmt: skip
 def cli() -> None:
-    """The root; its commands do the work."""
+    """Entry point; commands are loaded on demand."""
 
 
 def _say(message: str) -> None:
@@ -90,14 +90,14 @@ def _say(message: str) -> None:
 
 
 def _abandon(stream: TextIO) -> None:
-    """What a stream still holds is dropped, so that the interpreter's exit does not fail on it."""
+    """Drops what a stream still holds, so that the interpreter's exit does not fail on it."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)
 
 
 class _Stdout(io.FileIO):
-    """Names itself in its errors, as files do."""
+    """Standard output, named in its errors like a file."""
 
     def write(self, data: Any, /) -> int:
         try:

@@ -95,12 +95,12 @@ class Quantity(click.ParamType[int]):
         return units.read_option(name, value, (getattr(units, self.dimension), *self.bounds()))
 
     def bounds(self) -> tuple[int, int]:
-        """The least and the greatest value."""
+        """Minimum and maximum."""
         return self.low, self.high
 
 
 class Duration(Quantity):
-    """How long a run or a wait lasts: as long as a plan's duration may be."""
+    """Duration of a run or a wait, within the bounds of a plan's duration."""
 
     def __init__(self) -> None:
         super().__init__("TIME", 0, 0)
@@ -171,8 +171,7 @@ class OutputPath(click.ParamType[str]):
 class Known(click.ParamType[str]):
     """A name out of those that `known` yields with a line each; `files`: or the path of a file.
 
-    The shell completes it. Whether the name is known is for the command to say, which knows what
-    else may be given.
+    The shell completes it; the command checks the name, since it knows what else is accepted.
     """
 
     name = "name"
@@ -228,7 +227,7 @@ DIRECTORY = OutputPath("directory")
 
 
 def given(*names: str) -> list[str]:
-    """Which of the options or arguments named are on the command line, in its order of help."""
+    """The named options or arguments that are on the command line, in the order of the help."""
     ctx = click.get_current_context()
     return [
         param.opts[-1]
@@ -258,8 +257,7 @@ def need(names: Sequence[str], beside: str) -> None:
 
 
 def reader_of(path: str) -> str:
-    """Which option or argument of the current command names the file `path` as input; "" if
-    none."""
+    """The option or argument of the current command that names `path` as input file; "" if none."""
     ctx = click.get_current_context()
     for param in ctx.command.params:
         if not isinstance(param.type, Known) or not param.type.files:
@@ -304,7 +302,7 @@ def gathered(name: str, kind: type) -> Callable[[F], F]:
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the command line says about a plan's runs."""
+    """Options that override a plan's runs."""
 
     policy: tuple[str, ...] = ()
     baseline: str | None = None
@@ -406,7 +404,7 @@ def plan_of(
 
 @dataclass(frozen=True)
 class Lab:
-    """Which kernel of the lab, and what a run on it keeps."""
+    """A kernel of the lab, and what a run on it keeps."""
 
     stock: bool = False
     cache: str | None = None
@@ -417,7 +415,7 @@ class Lab:
 
     @property
     def folder(self) -> Path:
-        """Where built kernels are."""
+        """Folder of built kernels."""
         from ackwise.host import files
 
         return Path(self.cache).absolute() if self.cache else files.cache_folder()
@@ -480,7 +478,7 @@ def device(default: str) -> "functools.partial[Any]":
 CONFIG = option("--config", type=FILE, metavar="FILE", multiple=True, hidden=True)
 WALL_LIMIT = option(
     "--wall-limit", type=Duration(), metavar="TIME",
-    help="real time after which a run is stopped as hung",
+    help="real time after which a run counts as hung and is stopped",
 )  # fmt: skip
 RUN_ON_LAB = (
     WALL_LIMIT,

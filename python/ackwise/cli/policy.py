@@ -150,7 +150,7 @@ def _show_sockets(console: "Console", found: "list[LiveSocket]") -> None:
 
 @click.group("policy", cls=Group, examples=_EXAMPLES)
 def command() -> None:
-    """The verbs do the work."""
+    """Group of subcommands."""
 
 
 @command.command("list", short_help="List every policy in one line", examples=_LIST_EXAMPLES)

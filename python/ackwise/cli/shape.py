@@ -114,7 +114,7 @@ class Command(click.Command):
         **attributes: Any,
     ) -> None:
         attributes.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
-        attributes["help"] = text  # not the docstring, which is for who reads the code
+        attributes["help"] = text  # not the docstring, which is for readers of the code
         super().__init__(*given, **attributes)
         self.examples = examples
         self.exit_codes = exit_codes

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from ackwise.sweeps.world import World
 
 _TEXT = """\
-A space says which keys of links, workloads, senders and policies vary, and how. Each policy runs at
-each of its points, and the results are a data set that pandas, polars and DuckDB read as it is.
+A space lists keys of links, workloads, senders and policies, and how they vary. Each policy runs at
+each point; the results are a data set that pandas, polars and DuckDB read directly.
 """
 _EXAMPLES = """\
 ackwise sweep run space.toml results/
 ackwise sweep show results/ --report results.html
 """
 _RUN_TEXT = """\
-Runs what the directory lacks. Each part of the data set is written whole or not at all, so an
-interrupted sweep loses nothing, and the same command goes on with the rest. The same space gives
+Runs the missing parts. Each part of the data set is written whole or not at all, so an
+interrupted sweep loses nothing; the same command resumes it. The same space gives
 the same bytes on any number of cores and workers.
 """
 _RUN_EXAMPLES = """\
@@ -52,12 +52,12 @@ _LAB_ONLY = ("--stock", "--cache", "--wall-limit")
 
 @click.group("sweep", cls=Group, text=_TEXT, examples=_EXAMPLES)
 def command() -> None:
-    """The verbs do the work."""
+    """Group of subcommands."""
 
 
 @command.command(
     "run",
-    short_help="Run what a directory lacks of a space",
+    short_help="Run a space, or resume it",
     text=_RUN_TEXT,
     examples=_RUN_EXAMPLES,
 )
