@@ -5,7 +5,7 @@ import signal
 import sys
 
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    # While modules are loaded Ctrl-C ends the process at once; then `main` says so.
+    # Ctrl-C ends the process at once while modules are loaded; afterwards `main` handles it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 from ackwise.cli.main import main

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """TOML and JSON from files: size and structure are bounded before a parser sees them.
 
-A parser makes an object of two bytes, and a table of every part of a dotted key; tomllib also takes
-time that grows with the square of such a key. Counting brackets, dots and keys outside of strings
-takes one pass, and is exact up to the first byte that the parser would refuse.
+A parser creates an object for every two bytes, and a table for every part of a dotted key; tomllib
+also takes time quadratic in the length of such a key. Counting brackets, dots and keys outside of
+strings takes one pass, and is exact up to the first byte that the parser would refuse.
 """
 
 import json
@@ -13,12 +13,12 @@ from typing import Any
 
 # The longest shipped plan has 5 kB; a workload of 300 000 arrivals fits.
 BYTES_MAX = 4 * 2**20
-# A plan nests five tables at most (`override.flows.receiver.process.segment`).
+# A plan nests at most five tables (`override.flows.receiver.process.segment`).
 DEPTH_MAX = 16
-# A workload of 2000 groups of flows, each with every key that there is.
+# A workload of 2000 groups of flows with every possible key.
 ITEMS_MAX = 100_000
 
-# A string that does not end is taken to the end of its line or file: parsers stop there.
+# An unterminated string extends to the end of its line or file, where parsers stop.
 _TOML_TEXT = re.compile(
     rb'"""(?:\\.?|[^"\\]++|"{1,2}(?!"))*+(?:"{3,5}|\Z)'
     rb"|'''(?:[^']++|'{1,2}(?!'))*+(?:'{3,5}|\Z)"
@@ -72,7 +72,7 @@ def _check_size(data: bytes, bytes_max: int) -> None:
 
 
 def _skeleton(data: bytes, text: re.Pattern[bytes]) -> bytes:
-    """What gives the document its structure, without strings and comments; all its lines."""
+    """The structure of the document: all its lines, without strings and comments."""
     bare = text.sub(lambda found: b"\n" * found[0].count(b"\n"), data)
     return bare.translate(None, _NOT_STRUCTURE)
 
@@ -88,7 +88,7 @@ def _check(skeleton: bytes, assignment: bytes, items_max: int) -> None:
             )
     depth = 0
     for bracket in _BRACKET.finditer(skeleton):
-        # A parser refuses one that closes nothing, so what follows it does not count.
+        # A parser refuses an unmatched closing bracket, so the rest does not count.
         depth = depth + 1 if bracket[0] in _OPEN else max(0, depth - 1)
         if depth > DEPTH_MAX:
             line = skeleton.count(b"\n", 0, bracket.start()) + 1

@@ -23,7 +23,7 @@ class Interrupted(Exception):
     """Ctrl-C (exit 130)."""
 
 
-# Characters that a terminal obeys, or that hide text from its reader.
+# Characters that control a terminal, or hide text from its reader.
 CONTROL = re.compile(
     "["
     "\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
@@ -36,7 +36,7 @@ CONTROL = re.compile(
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    """`text` with control characters, but those in `keep`, as escapes of JSON: \\u001b, \\n."""
+    """`text` with control characters, except those in `keep`, as JSON escapes: \\u001b, \\n."""
     escaped = re.compile(f"(?![{keep}]){CONTROL.pattern}") if keep else CONTROL
     return escaped.sub(lambda found: json.dumps(found[0])[1:-1], text)
 

@@ -43,8 +43,8 @@ def identity() -> str:
     return sha256(Path(_loaded().__file__).read_bytes()).hexdigest()
 
 
-STDIN = "-"  # as the name of a capture to replay
-ARRIVALS_MAX = 1_000_000  # of a capture in a workload: a scenario lists every one
+STDIN = "-"  # as the name of a capture: standard input
+ARRIVALS_MAX = 1_000_000  # maximum arrivals of a capture in a workload: a scenario lists every one
 
 
 class Cancel:
@@ -55,7 +55,7 @@ class Cancel:
         self.cancelled = False
 
     def cancel(self) -> None:
-        """Returns at once; the runs end soon after."""
+        """Makes the runs end soon; returns at once."""
         self.cancelled = True
         self.token.cancel()
 
@@ -97,13 +97,13 @@ def scenario_keys() -> dict[str, list[dict[str, Any]]]:
 
 
 def random_stream(seed: int, place: int) -> "RandomStream":
-    """The simulator's random numbers for the user at `place` of a run with `seed`."""
+    """The simulator's random numbers for the user with the id `place` in a run with `seed`."""
     stream: RandomStream = _loaded().RandomStream(seed, place)
     return stream
 
 
 def pareto(quantile: float, mean: float, most: float) -> int:
-    """The size at a quantile of the simulator's bounded Pareto distribution."""
+    """Size at a quantile of the simulator's bounded Pareto distribution, bytes."""
     size: int = _loaded().pareto(quantile, mean, most)
     return size
 
@@ -141,25 +141,25 @@ def simulate(scenario: Scenario, cancel: Cancel | None = None) -> RunResult:
 
 
 def written(scenario: Scenario) -> str:
-    """A scenario as the engine reads it."""
+    """A scenario as JSON for the engine."""
     return json.dumps(typed.brief(scenario))
 
 
 @dataclass(frozen=True)
 class Captured:
-    """A run and what captures of it hold, as pcap files; the router's needs access links."""
+    """A run and its captures as pcap files; the router's needs access links."""
 
     result: RunResult
-    start_ns: int  # time of day of the run's start in the files
+    start_ns: int  # time of day in the files at the run's start
     client: bytes
     server: bytes
     router: bytes
 
 
 def simulate_captured(scenario: Scenario) -> Captured:
-    """One run with captures at both hosts and at the router in front of the shared link.
+    """One run with captures at both hosts and at the router before the shared link.
 
-    The same run as without them. Raises InputError when the engine refuses the scenario.
+    The captures do not affect the run. Raises InputError when the engine refuses the scenario.
     """
     engine = _loaded()
     try:
@@ -170,8 +170,8 @@ def simulate_captured(scenario: Scenario) -> Captured:
 
 
 def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> dict[str, Any]:
-    """Replays a capture (STDIN: the standard input) through policies, one that ends inside a packet
-    up to there (`truncated`); raises InputError when it cannot be used."""
+    """Replays a capture (STDIN: standard input) through policies. One that ends inside a packet is
+    replayed up to there (`truncated`). Raises InputError when it cannot be used."""
     engine = _loaded()
     try:
         result: dict[str, Any] = json.loads(
@@ -257,7 +257,7 @@ def deadlock(pair: dict[str, Any]) -> dict[str, Any]:
 
 
 class Diagnosis:
-    """What the connections of captures did, and what limited them; "-" is standard input.
+    """Diagnosis of the connections in captures; "-" is standard input.
 
     Raises InputError, which names the byte, for a capture that cannot be read.
     """
@@ -266,31 +266,32 @@ class Diagnosis:
         self._all = read_captures("diagnose", paths, len(os.sched_getaffinity(0)))
 
     def __len__(self) -> int:
-        """Connections."""
+        """Number of connections."""
         return len(self._all)
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What is said of the captures themselves."""
+        """Statements about the captures themselves."""
         return dict(json.loads(self._all.notes()))
 
     def connection(self, index: int) -> dict[str, Any]:
-        """One connection, made anew each time: all together may not fit into memory."""
+        """One connection, created anew by each call: all together may not fit into memory."""
         return dict(json.loads(self._all[index]))
 
     def outline(self, index: int) -> dict[str, Any]:
-        """What a ranking needs of one: some keys of `connection`, thirty times as fast."""
+        """The part of a connection needed for ranking: some keys of `connection`, thirty times as
+        fast."""
         return dict(json.loads(self._all.outline(index)))
 
 
 def diagnose(paths: Sequence[str]) -> dict[str, Any]:
-    """A diagnosis with all its connections. Raises InputError as `Diagnosis`."""
+    """A diagnosis with all its connections. Raises InputError like `Diagnosis`."""
     found = Diagnosis(paths)
     return {**found.notes, "connections": [found.connection(n) for n in range(len(found))]}
 
 
 def is_at_host(distance_ns: int | None) -> bool:
-    """Whether a capture was taken at an endpoint, by the RTT between the two."""
+    """Whether a capture was taken at an endpoint, from the RTT between the two."""
     return distance_ns is not None and distance_ns < _loaded().AT_HOST_NS
 
 
@@ -298,12 +299,12 @@ def diagnosis_series(
     paths: Sequence[str], wanted: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Packets of the wanted transfers, from a second reading of the same files
-    (crates/diagnose/src/series documents the keys). Raises InputError as `diagnose`."""
+    (crates/diagnose/src/series documents the keys). Raises InputError like `diagnose`."""
     return list(json.loads(read_captures("diagnosis_series", paths, json.dumps(wanted))))
 
 
 def read_captures(function: str, paths: Sequence[str], *more: object) -> Any:
-    """Calls a function of the engine that reads captures. Raises InputError as `diagnose`."""
+    """Calls a function of the engine that reads captures. Raises InputError like `diagnose`."""
     engine = _loaded()
     try:
         return getattr(engine, function)(list(paths), *more)
@@ -319,14 +320,14 @@ def quantiles(values: Sequence[int]) -> Quantiles:
 
 
 def limits() -> list[str]:
-    """The limits that live sockets are given, by name."""
+    """Names of the limits of live sockets."""
     names: list[str] = _loaded().limits()
     return names
 
 
 class Sockets:
-    """This host's sockets from look to look, fed with the kernel's datagrams; `uid`, `inodes` and
-    inet_diag's `bytecode` choose among them."""
+    """This host's sockets, sampled repeatedly from the kernel's datagrams; `uid`, `inodes` and
+    inet_diag's `bytecode` select among them."""
 
     def __init__(
         self,
@@ -337,8 +338,8 @@ class Sockets:
         self._table = _loaded().Sockets(uid, None if inodes is None else set(inodes), bytecode)
 
     def take(self, datagram: bytes, time_us: int) -> int | None:
-        """None: the list goes on; 0: it is complete; else the errno of a refusal. RunError for
-        bytes that are no list."""
+        """Reads a datagram. None: the list continues; 0: it is complete; otherwise the errno of a
+        refusal. RunError for bytes that are not a list."""
         try:
             end: int | None = self._table.take(datagram, time_us)
         except _loaded().EngineError as problem:
@@ -346,28 +347,28 @@ class Sockets:
         return end
 
     def end_round(self) -> None:
-        """Forgets the sockets that a complete list lacked."""
+        """Forgets the sockets missing from a complete list."""
         self._table.end_round()
 
     def needs_all(self) -> bool:
-        """Whether since the last call a list left out what has to be known of a socket."""
+        """Whether, since the last call, a list lacked data about a socket that must be known."""
         needs: bool = self._table.needs_all()
         return needs
 
     def choose_inodes(self, inodes: Collection[int]) -> None:
-        """The sockets to keep from now on."""
+        """Selects the sockets to keep from now on."""
         self._table.choose_inodes(set(inodes))
 
     def lines(self, most: int) -> list[str]:
-        """Active sockets as JSON, those that lost most time first; begins an interval."""
+        """Active sockets as JSON, sorted by time lost; starts the next interval."""
         text: str = self._table.rows(most)
         return text.splitlines()
 
     def rows(self, most: int) -> list[dict[str, Any]]:
-        """As `lines`, read."""
+        """The result of `lines`, parsed."""
         return [json.loads(line) for line in self.lines(most)]
 
     def totals(self) -> dict[str, Any]:
-        """Sums over all sockets."""
+        """Sums over all sockets since the start."""
         sums: dict[str, Any] = json.loads(self._table.totals())
         return sums

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A run captured at both its ends: what crates/diagnose measures of its flows."""
+"""A run captured at both ends: measurements of its flows by crates/diagnose."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ Packet = tuple[int, bool, int, int, int, tuple[tuple[int, int], ...], bool, bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedFlow:
-    """What is wanted of a flow."""
+    """Measurements requested for a flow."""
 
     down: bool
     """the server sends the data"""
@@ -30,7 +30,7 @@ class AskedFlow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is wanted of a run. Times are times of day."""
+    """Measurements requested for a run. Times are times of day."""
 
     start_ns: int
     end_ns: int
@@ -44,7 +44,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AckPath:
-    """What became of the pure ACKs of one flow between two hosts, and how evenly its data came."""
+    """The fate of one flow's pure ACKs between two hosts, and the evenness of its data."""
 
     acks_sent: int
     """up to the last that arrived"""
@@ -64,7 +64,7 @@ class AckPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredFlow:
-    """What both captures show of one flow."""
+    """Measurements of one flow from both captures."""
 
     segments_received: int
     acks_sent: int
@@ -76,7 +76,7 @@ class MeasuredFlow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredGroup:
-    """Times of all flows of a group."""
+    """Distributions over all flows of a group."""
 
     rtt_ns: Quantiles
     ack_latency_ns: Quantiles
@@ -84,7 +84,7 @@ class MeasuredGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """What captures show of a run."""
+    """Measurements of a run from its captures."""
 
     flows: list[MeasuredFlow]
     groups: list[MeasuredGroup]
@@ -92,7 +92,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class FollowedFlow:
-    """A flow's packets by time, which counts from its first packet with data."""
+    """A flow's packets in order of time, relative to its first packet with data."""
 
     first_data_ns: int
     """since the start of the run"""
@@ -105,7 +105,7 @@ class FollowedFlow:
 
 @dataclass(frozen=True, slots=True)
 class RunCaptures:
-    """The captures of a run; flow n has the server's port `first_port + n`.
+    """The captures of a run. The server's port of flow n is `first_port + n`.
 
     Every method raises RunError for a capture that is damaged or ends inside a packet.
     """
@@ -116,7 +116,7 @@ class RunCaptures:
     first_port: int
 
     def measure(self, wanted: Wanted, groups_of: Sequence[int], groups: int) -> Measurement:
-        """All flows, in one pass over each capture; `groups_of`: the group of each."""
+        """Measures all flows in one pass over each capture; `groups_of`: the group of each flow."""
         text = json.dumps(typed.document(wanted))
         found = self._call("measure_run", text, list(groups_of), groups)
         return typed.read(Measurement, json.loads(found))
@@ -126,13 +126,14 @@ class RunCaptures:
     ) -> FollowedFlow | None:
         """Every packet of one flow; None: it sent no data.
 
-        `first_data_ns`: when its first data left, since the start of the run.
+        `first_data_ns`: time at which its first data left, since the start of the run.
         """
         found = self._call("follow_flow", flow, down, first_data_ns, duration_ns)
         return None if found is None else FollowedFlow(*found)
 
     def losses(self) -> tuple[list[Lose], list[Lose]]:
-        """Lost packets of the first flow that the client sent, and that the server sent."""
+        """Lost packets of the first flow: those sent by the client, and those sent by the
+        server."""
         client, server = json.loads(self._call("lost_packets"))
         return [typed.read(Lose, one) for one in client], [typed.read(Lose, one) for one in server]
 

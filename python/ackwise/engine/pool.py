@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Work spread over the cores: results in order, Ctrl-C handled, nothing left running."""
+"""Distribution of work over the cores: results in order, Ctrl-C handled, nothing left running."""
 
 import os
 import signal
@@ -22,9 +22,9 @@ def run_all(
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> list[Result]:
-    """`function(item, cancel)` for each item, in threads: the engine holds no interpreter lock. One
-    worker within a thread is that thread itself: runs of a sweep are short, and signals do not
-    come to it.
+    """`function(item, cancel)` for each item, in threads: the engine holds no interpreter lock.
+    With one worker, a thread other than the main one does the work itself: runs of a sweep are
+    short, and signals are not delivered to it.
 
     `on_progress(done, all)` is called from this thread. The first exception stops the other
     runs and is raised; Interrupted on Ctrl-C.
@@ -45,8 +45,8 @@ def _run_in_threads(
     workers: int | None,
     on_progress: Callable[[int, int], None],
 ) -> list[Result]:
-    # Handlers of signals raise in this thread, wherever it is: it takes no lock that a worker
-    # needs, which concurrent.futures.wait does, and left locked.
+    # Signal handlers raise exceptions in this thread, wherever it is. It must therefore take no
+    # lock that a worker needs, as concurrent.futures.wait does, because the lock would stay held.
     todo: SimpleQueue[int] = SimpleQueue()
     done: SimpleQueue[tuple[int, Result | None, BaseException | None]] = SimpleQueue()
     for i in range(len(items)):
@@ -60,7 +60,7 @@ def _run_in_threads(
                 return
             try:
                 done.put((i, function(items[i], cancel), None))
-            except BaseException as problem:  # the caller's thread raises it again
+            except BaseException as problem:  # re-raised in the caller's thread
                 done.put((i, None, problem))
                 return
 
@@ -102,7 +102,8 @@ def _run_here(
 
 
 def _start(threads: Sequence[Thread]) -> None:
-    """Starts all or, when a signal comes, all before it is handled; they themselves get none."""
+    """Starts all threads or, when a signal arrives, all before it is handled; they receive no
+    signals."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))
     try:
         for thread in threads:

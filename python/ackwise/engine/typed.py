@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The engine's JSON as instances of its classes, and back."""
+"""Conversion between the engine's JSON and instances of its classes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
@@ -13,12 +13,12 @@ _Convert = Callable[[Any], Any]
 
 
 def document(value: Any) -> Any:
-    """`value`, an instance of a class or a list of them, as JSON has it."""
+    """`value`, an instance of a class or a list of instances, as JSON."""
     return _converted(value, _document)
 
 
 def brief(value: Any) -> Any:
-    """As `document`, without what has its default."""
+    """Like `document`, without keys that have their default."""
     return _converted(value, _brief)
 
 
@@ -33,7 +33,7 @@ def _converted(value: Any, of_kind: Callable[[Any], _Convert]) -> Any:
 
 @cache
 def _document(kind: Any) -> _Convert:
-    """What makes a document of an instance."""
+    """Function that converts an instance of `kind` to a document."""
     names = tuple(field.name for field in fields(kind))
     values = attrgetter(*names)
     nested = [name for name, hint in get_type_hints(kind).items() if _reader(hint)]
@@ -50,7 +50,7 @@ def _document(kind: Any) -> _Convert:
 @cache
 def _brief(kind: Any) -> _Convert:
     nested = [name for name, hint in get_type_hints(kind).items() if _reader(hint)]
-    # What tells an application's class has to be there.
+    # The key that identifies an application's class must be present.
     plain = [(one.name, one.default if one.init else MISSING) for one in fields(kind)]
     values = attrgetter(*(name for name, _ in plain))
 
@@ -69,13 +69,13 @@ def _brief(kind: Any) -> _Convert:
 
 
 def read(kind: type[T], given: Mapping[str, Any]) -> T:
-    """The instance that `given`, parsed JSON, describes. TypeError: it has other keys."""
+    """The instance described by `given`, parsed JSON. TypeError for other keys."""
     return cast(T, _reading(kind)(given))
 
 
 @cache
 def _reading(kind: Any) -> _Convert:
-    """What makes an instance of a document."""
+    """Function that converts a document to an instance of `kind`."""
     found = [(name, _reader(hint)) for name, hint in get_type_hints(kind).items()]
     readers = [(name, reader) for name, reader in found if reader]
     tagged = any(not one.init for one in fields(kind))
@@ -87,14 +87,14 @@ def _reading(kind: Any) -> _Convert:
             if value is not None:
                 values[name] = reader(value)
         if tagged:
-            values.pop("kind", None)  # of an application: its class
+            values.pop("kind", None)  # the class of an application
         return kind(**values)
 
     return made
 
 
 def _reader(hint: Any) -> _Convert | None:
-    """What makes a value of parsed JSON; None if it is one already."""
+    """Function that converts parsed JSON to a value; None if JSON has the value itself."""
     if isinstance(hint, type) and is_dataclass(hint):
         return _reading(hint)
     if isinstance(hint, UnionType):
@@ -119,7 +119,7 @@ def _sequence(origin: type[Any], reader: _Convert | None) -> _Convert | None:
 
 def put(part: T, path: str, value: Any) -> T:
     """`part` with `value` at a path of keys, such as `down.rate_bps` or `groups.0.sender.nagle`
-    (`*`: each of a list; "": `part` itself). A dict changes the keys of a table that it has."""
+    (`*`: each item of a list; "": `part` itself). A dict changes only the keys that it contains."""
     name, _, below = path.partition(".")
     found: Any = part
     if not path:

@@ -15,7 +15,7 @@ from ackwise.host import reading
 from ackwise.plans import policy, schema
 from ackwise.plans.scenario import Flows, Link, Plan, Workload, build
 
-LIMITED_DISCIPLINES = ("fq-codel", "fq", "cake")  # by default, as in Linux
+LIMITED_DISCIPLINES = ("fq-codel", "fq", "cake")  # limited by default, as in Linux
 
 
 def shipped_dir(kind: str) -> Path:
@@ -38,7 +38,7 @@ def _load_toml(path: Path, where: str) -> dict[str, Any]:
 
 
 def _locate(spec: str, kind: str, word: str, beside: Path | None, where: str) -> tuple[Path, str]:
-    """Path of a shipped name or a file, and its name in messages."""
+    """Path of a shipped name or a file, and its name for messages."""
     if not spec.strip() or "\0" in spec:
         raise InputError(f"{where}: {quoted(spec)} is not a valid {word} name")
     if spec.endswith(".toml") or "/" in spec:
@@ -54,7 +54,8 @@ def _locate(spec: str, kind: str, word: str, beside: Path | None, where: str) ->
 
 
 def load_link(spec: str, where: str = "--link", beside: Path | None = None) -> Link:
-    """A link from a shipped name or a file that `where` names. Raises InputError."""
+    """A link from a shipped name or a file; `where` is its origin for messages. Raises
+    InputError."""
     path, name = _locate(spec, "links", "link", beside, where)
     return read_link(_load_toml(path, name), name, path.stem)
 
@@ -94,7 +95,7 @@ def read_link(given: dict[str, Any], where: str, name: str) -> Link:
 
 
 def _check_discipline(pipe: Channel, given: Mapping[str, object], path: str) -> None:
-    """Refuses keys that say nothing about the discipline of a direction."""
+    """Refuses keys that do not apply to the discipline of a direction."""
     for key in schema.keys_of("channel"):
         if key.name in given and key.disciplines and pipe.discipline not in key.disciplines:
             raise InputError(
@@ -115,7 +116,8 @@ def _check_discipline(pipe: Channel, given: Mapping[str, object], path: str) -> 
 
 
 def load_workload(spec: str, where: str = "--workload", beside: Path | None = None) -> Workload:
-    """A workload from a shipped name or a file that `where` names. Raises InputError."""
+    """A workload from a shipped name or a file; `where` is its origin for messages. Raises
+    InputError."""
     path, name = _locate(spec, "workloads", "workload", beside, where)
     return read_workload(_load_toml(path, name), name, path.stem, path.parent)
 
@@ -123,7 +125,8 @@ def load_workload(spec: str, where: str = "--workload", beside: Path | None = No
 def read_workload(
     given: dict[str, Any], where: str, name: str, beside: Path | None = None
 ) -> Workload:
-    """A workload from parsed TOML; captures are relative to `beside`. Raises InputError."""
+    """A workload from parsed TOML; names of captures are relative to `beside`. Raises
+    InputError."""
     values = schema.read(schema.workload(), given, where)
     flows: list[Flows] = []
     for i, group in enumerate(values["flows"]):
@@ -152,7 +155,7 @@ def read_workload(
 
 
 def _flows(given: dict[str, Any], where: str) -> Flows:
-    """A group whose keys have the engine's names, but for the policies, which are still texts."""
+    """A group whose keys have the engine's names, except the policies, which are still text."""
     measured = bool(given.pop("measured"))
     own = _policies(given, where)
     group = typed.read(FlowGroup, {"policy": {"name": policy.STOCK}, **given})
@@ -160,13 +163,13 @@ def _flows(given: dict[str, Any], where: str) -> Flows:
 
 
 def _policies(given: dict[str, Any], where: str) -> dict[str, Policy]:
-    """The policies of a group of flows, which are taken out of `given`."""
+    """Parses the policies of a group of flows, and removes them from `given`."""
     texts = {key: given.pop(key) for key in ("policy", "peer_policy") if key in given}
     return {key: policy.parse(text, f"{where}.{key}").for_engine() for key, text in texts.items()}
 
 
 def _read_replay(app: dict[str, Any], where: str, path: str, beside: Path) -> None:
-    """Replaces a capture's name by its arrivals."""
+    """Replaces the name of a capture by its arrivals."""
     given = [key for key, name in (("times", "times_ns"), ("bytes", "bytes")) if name in app]
     if "capture" in app and given:
         raise InputError(

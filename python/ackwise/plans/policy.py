@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Policies as users write them: `NAME[:key=value,...]`, checked against the engine's list."""
+"""Policies in the users' notation, `NAME[:key=value,...]`, checked against the engine's list."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from ackwise.errors import InputError, quoted, suggestion
 
 ALL = "all"
 RAILS_KEY = "rails"
-# On a kernel `linux` is the kernel's own code, which no rail of the core follows.
+# On a kernel, `linux` is the kernel's own code, to which the core's rails do not apply.
 STOCK = "linux"
-# Words for rails, as the sets of rails.def that they stand for.
+# Keywords for rails, and the sets of rails.def that they represent.
 RAIL_SETS = {
-    "network": ("default", "network"),  # what the kernel has in force
-    "source": ("default",),  # what published algorithms run with
+    "network": ("default", "network"),  # the kernel's rails
+    "source": ("default",),  # the rails for published algorithms
     "all": ("default", "network", "all"),
     "none": (),
 }
@@ -26,18 +26,19 @@ RAIL_SETS = {
 class PolicyChoice:
     """A policy with every parameter's value."""
 
-    label: str  # as shown; can be given again
+    label: str  # shown label; valid as input
     name: str
     params: dict[str, int]
-    rails: list[str] | None = None  # None: not chosen; a plan has its own, the engine `source`
+    # None: not chosen, so a plan applies its own, and the engine `source`.
+    rails: list[str] | None = None
 
     def for_engine(self) -> Policy:
-        """The policy as the scenario holds it."""
+        """The policy in the scenario's format."""
         return Policy(name=self.name, params=self.params, rails=self.rails)
 
 
 def find(name: str, where: str) -> dict[str, Any]:
-    """The engine's entry of a policy; InputError when there is none."""
+    """The engine's entry of a policy; InputError if it does not exist."""
     for entry in engine.policies():
         if entry["name"] == name:
             return entry
@@ -53,12 +54,12 @@ def _range(param: dict[str, Any]) -> str:
 
 
 def rail_set(word: str) -> list[str]:
-    """The rails that a word of RAIL_SETS stands for."""
+    """The rails that a keyword of RAIL_SETS represents."""
     return [r["name"] for r in engine.rails() if r["set"] in RAIL_SETS[word]]
 
 
 def rails_text(rails: Sequence[str]) -> str:
-    """A set's word, or the names of the rails, as `rails=` takes them."""
+    """The keyword of a set, or the names of the rails, in the notation of `rails=`."""
     return next((word for word in RAIL_SETS if rail_set(word) == list(rails)), "+".join(rails))
 
 
@@ -85,7 +86,7 @@ def _rails(text: str, where: str) -> list[str]:
 
 
 def extended(spec: str, more: str) -> str:
-    """The policy `spec` with more of key=value, as one would write it."""
+    """The policy `spec` with more key=value pairs, in the users' notation."""
     return f"{spec}{',' if ':' in spec else ':'}{more}"
 
 
@@ -137,14 +138,14 @@ def parse(spec: str, where: str) -> PolicyChoice:
 
 
 def parse_all(specs: Iterable[str], where: str) -> list[PolicyChoice]:
-    """Several policies; `all` stands for each of the engine's. A repeated policy is an error."""
+    """Several policies; `all` means each of the engine's. A repeated policy is an error."""
     chosen: list[PolicyChoice] = []
     for spec in specs:
         wanted = [p["name"] for p in engine.policies()] if spec.strip() == ALL else [spec]
         for one in wanted:
             policy = parse(one, where)
             if spec.strip() == ALL and any(c.label == policy.label for c in chosen):
-                continue  # named in addition to `all`
+                continue  # also contained in `all`
             if any(c.label == policy.label for c in chosen):
                 raise InputError(f"{where}: {quoted(policy.label)} is given twice")
             chosen.append(policy)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The price of an ACK for policies that weigh it against waiting, from what a user knows.
+"""The price of an ACK, for policies that weigh it against waiting, computed from quantities that
+users know.
 
-An ACK occupies something scarce for a time: a processor, the air, an uplink. While segments arrive
-at some rate, ACKs may have a share of it, which allows one ACK for K segments. The price L is the
-total waiting time at which one ACK for K evenly spaced segments is the cheapest schedule of all:
-K segments, g apart, acknowledged with the last wait for g K (K - 1) / 2, so that an ACK and its
-share of the waiting cost L / K + g (K - 1) / 2 for each, least where L = g K^2 / 2.
+An ACK occupies a scarce resource for a time: a processor, the air, an uplink. While segments arrive
+at some rate, ACKs may use a given share of the resource, which allows one ACK for K segments. The
+price L is the total waiting time at which one ACK for K evenly spaced segments is the cheapest
+schedule. K segments that are g apart and acknowledged with the last one wait for g K (K - 1) / 2 in
+total, so an ACK and the waiting cost L / K + g (K - 1) / 2 per segment, which is minimal where L =
+g K^2 / 2.
 """
 
 from dataclasses import dataclass
@@ -15,15 +17,15 @@ from math import ceil
 from ackwise.errors import InputError
 from ackwise.plans import units
 
-POLICIES = ("greedy", "dynamic")  # of core/policy/price.h
+POLICIES = ("greedy", "dynamic")  # policies that use core/policy/price.h
 SECOND_NS = 10**9
 SEGMENT_BYTES = 1500
 ACK_BYTES = 52  # IPv4, TCP with timestamps
 SHARE_ALL_PPM = 10**6
-# The rail `flight`: ACKs in each RTT, and segments that may always wait (D-26).
+# The rail `flight`: minimum ACKs in each RTT, and segments that may always wait (D-26).
 FLIGHT_ACKS = 4
 FLIGHT_SEGMENTS_MIN = 2
-COST_PERMILLE = 500  # rho = 1/2: then L is `unit`
+COST_PERMILLE = 500  # rho = 1/2, so that L equals `unit`
 UNIT_US_MAX = 10**6
 KEYS = {
     "ack_cost_ns": "time for which an ACK occupies what is scarce",
@@ -41,12 +43,12 @@ KEYS = {
 
 @dataclass(frozen=True)
 class Price:
-    """L, and what it follows from."""
+    """The price L, and the quantities that determine it."""
 
     ack_cost_ns: int
     share_ppm: int
     rate_bps: int
-    rtt_ns: int = 0  # 0: not known
+    rtt_ns: int = 0  # 0: unknown
 
     @property
     def segments_per_s(self) -> Fraction:
@@ -55,17 +57,17 @@ class Price:
 
     @property
     def acks_per_s(self) -> Fraction:
-        """As many as the share allows."""
+        """Number of ACKs per second that the share allows."""
         return Fraction(self.share_ppm * SECOND_NS, SHARE_ALL_PPM * self.ack_cost_ns)
 
     @property
     def segments_per_ack(self) -> Fraction:
-        """K."""
+        """Segments per ACK, K."""
         return self.segments_per_s / self.acks_per_s
 
     @property
     def railed_segments_per_ack(self) -> Fraction | None:
-        """K where rails are in force, if the RTT is known: `flight` bounds it."""
+        """K with rails in force, if the RTT is known: the rail `flight` bounds it."""
         if not self.rtt_ns:
             return None
         share = ceil(self.segments_per_s * self.rtt_ns / SECOND_NS / FLIGHT_ACKS)
@@ -73,24 +75,24 @@ class Price:
 
     @property
     def railed_share_ppm(self) -> int | None:
-        """What ACKs then take."""
+        """Share that ACKs then use."""
         railed = self.railed_segments_per_ack
         return None if railed is None else round(self.share_ppm * self.segments_per_ack / railed)
 
     @property
     def price_ns(self) -> int:
-        """L, in whole microseconds: the policies' parameter has no finer ones."""
+        """L, rounded to microseconds, the resolution of the policies' parameter."""
         price_us = self.segments_per_ack**2 / 2 / self.segments_per_s * 10**6
         return max(1, round(price_us)) * 1000
 
     @property
     def policies(self) -> list[str]:
-        """Policies with that price, as a user writes them."""
+        """Policies with that price, in the users' notation."""
         values = f"cost_permille={COST_PERMILLE},unit_us={self.price_ns // 1000}"
         return [f"{name}:{values}" for name in POLICIES]
 
     def document(self) -> dict[str, object]:
-        """Everything, as KEYS describes."""
+        """The document in the format of KEYS."""
         railed = self.railed_segments_per_ack
         return {
             "ack_cost_ns": self.ack_cost_ns,
@@ -107,15 +109,15 @@ class Price:
 
 
 def on_uplink(uplink_bps: int, ack_bytes: int) -> int:
-    """Nanoseconds for which an ACK occupies an uplink."""
+    """Time for which an ACK occupies an uplink, nanoseconds."""
     return max(1, round(Fraction(8 * ack_bytes * SECOND_NS, uplink_bps)))
 
 
 def price(ack_cost_ns: int, share_ppm: int, rate_bps: int, rtt_ns: int = 0) -> Price:
-    """The price at which ACKs take `share_ppm` while data arrive at `rate_bps`.
+    """The price at which ACKs use `share_ppm` while data arrives at `rate_bps`.
 
-    All are positive; `rtt_ns` is 0 if it is not known. Raises InputError where ACKs are not scarce,
-    and where the price is more than the second that policies take.
+    All are positive; `rtt_ns` is 0 if unknown. Raises InputError if ACKs do not need to be
+    rationed, or if the price exceeds the policies' maximum of one second.
     """
     found = Price(ack_cost_ns, share_ppm, rate_bps, rtt_ns)
     if found.segments_per_ack <= 1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Links, workloads and plans in memory, and the scenario that the engine runs for each run."""
+"""Links, workloads and plans in memory, and the scenario for each run of the engine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -23,19 +23,19 @@ from ackwise.plans.policy import PolicyChoice
 from ackwise.plans.schema import DEVICES
 
 # A 2-core machine simulates a few million packets per second: refuse plans that would take most of
-# an hour, warn about those that take minutes.
+# an hour, and warn about those that take minutes.
 PACKETS_WARN = 300_000_000
 PACKETS_REFUSE = 5_000_000_000
 
-# Where nothing else is random, a seed decides at least when flows start. 100 ms: an RTT or more of
-# nearly every shipped link; 1% of a run: too little to change its mean.
+# Where nothing else is random, a seed at least determines the start of flows. 100 ms: an RTT or
+# more on nearly every shipped link; 1% of a run: too little to change its mean.
 START_JITTER_MAX_NS = 100_000_000
 START_JITTER_OF_RUN = 100
 
 
 @dataclass(frozen=True)
 class Link:
-    """A path: a scenario without flows, which lasts no time."""
+    """A path: a scenario without flows and duration."""
 
     name: str
     title: str
@@ -49,12 +49,12 @@ class Flows:
     """A group of flows of a workload."""
 
     group: FlowGroup
-    measured: bool = True  # else background traffic
-    has_policy: bool = False  # else the group's is the one being compared
-    has_jitter: bool = False  # else a comparison chooses the group's `start_jitter_ns`
+    measured: bool = True  # otherwise background traffic
+    has_policy: bool = False  # otherwise the group uses the policy being compared
+    has_jitter: bool = False  # otherwise a comparison chooses the group's `start_jitter_ns`
 
     def changed(self, **changes: Any) -> "Flows":
-        """With other keys of the group, which are the group's own from now on."""
+        """The group with other values, which count as set by the group."""
         return replace(
             self,
             group=replace(self.group, **changes),
@@ -65,7 +65,7 @@ class Flows:
 
 @dataclass(frozen=True)
 class Workload:
-    """Who sends what."""
+    """The flows of a run."""
 
     name: str
     title: str
@@ -76,7 +76,7 @@ class Workload:
 
     @property
     def groups(self) -> list[FlowGroup]:
-        """The groups of all its flows."""
+        """The groups of all flows."""
         return [flows.group for flows in self.flows]
 
     @property
@@ -98,13 +98,13 @@ class Plan:
     baseline: PolicyChoice
     runs: int = 3
     seed: int = 1
-    rails: str = "network"  # a word of policy.RAIL_SETS, for policies that choose none
+    rails: str = "network"  # a keyword of policy.RAIL_SETS, for policies without rails of their own
     notes: list[str] = field(default_factory=list)
     device: str = DEVICES[0]  # the machine of `ackwise device compare`
 
     @property
     def seeds(self) -> list[int]:
-        """One per run."""
+        """One seed per run."""
         return [self.seed + i for i in range(self.runs)]
 
 
@@ -123,7 +123,7 @@ def build(
     rails: str = "network",
     device: str = DEVICES[0],
 ) -> Plan:
-    """A consistent plan, in which each policy has its rails; adds the baseline if it is not among
+    """A consistent plan in which each policy has its rails; adds the baseline if it is not among
     the policies."""
     for word, parts in (("link", links), ("workload", workloads)):
         names = [part.name for part in parts]
@@ -144,7 +144,7 @@ def build(
 
 
 def _with_rails(workload: Workload, word: str) -> Workload:
-    """The workload with the plan's rails for the policies that its groups set themselves."""
+    """The workload with the plan's rails applied to the policies that its groups set themselves."""
 
     def railed(choice: Policy) -> Policy:
         return replace(choice, rails=policy.rails_in_force(choice.name, choice.rails, word))
@@ -164,7 +164,7 @@ def with_duration(plan: Plan, duration_ns: int) -> Plan:
 
 
 def start_jitter_ns(workload: Workload) -> int:
-    """The time within which flows start in a comparison if their group does not say."""
+    """Range of start times of flows in a comparison if their group does not set it."""
     return min(START_JITTER_MAX_NS, workload.duration_ns // START_JITTER_OF_RUN)
 
 
@@ -178,8 +178,8 @@ def scenario_of(
     series_interval_ns: int = 0,
     trace_limit: int = 0,
 ) -> Scenario:
-    """The engine's input for one link, workload, policy and seed; `start_jitter_ns` is for groups
-    that set none."""
+    """The engine's input for one link, workload, policy and seed; `start_jitter_ns` applies to
+    groups that set none."""
     compared = chosen.for_engine()
 
     def group(flows: Flows) -> FlowGroup:
@@ -218,7 +218,7 @@ def _app_bytes(app: App) -> int | None:
 
 
 def packets_estimate(link: Link, workload: Workload) -> int:
-    """Upper estimate of one run's packets, from the rates or, if less, the flows' sizes."""
+    """Upper estimate of one run's packets, from the rates or, if that is less, the flows' sizes."""
     shape = link.scenario
     total = 0
     seconds = workload.duration_ns / 10**9

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The keys of link, workload and plan files: tables that drive reading, messages and docs.
+"""The keys of link, workload and plan files: tables that drive parsing, messages and docs.
 
-A key that the engine knows is declared there (`crates/sim/src/scenario.rs`) and taken over with its
-text, default, bounds and choices; here are the tables of the files, and the keys that only files
-have. `read()` converts parsed TOML to plain numbers under the engine's names; InputError names the
-file, key and value that are wrong, and the remedy.
+Keys of the engine are declared in `crates/sim/src/scenario.rs` and imported with their text,
+default, bounds and choices; this module declares the tables of the files, and the keys that only
+files have. `read()` converts parsed TOML to plain numbers under the engine's names; InputError
+names the file, key and value that are wrong, and the remedy.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ DEVICES = ("x86", "mips")  # names of lab.target's emulated machines
 
 
 class Kind(Enum):
-    """Kind of a value that is not a quantity with a unit."""
+    """Type of a value that is not a quantity with a unit."""
 
     COUNT = "count"
     NUMBER = "number"
@@ -36,12 +36,12 @@ class Kind(Enum):
 
 
 REQUIRED = object()
-ABSENT = object()  # no default: the engine or the caller decides what it means
+ABSENT = object()  # no default: the engine or the caller decides
 
 
 @dataclass(frozen=True)
 class Key:
-    """One key: its kind, default as TOML writes it, and bounds in base units."""
+    """One key: its type, default in TOML notation, and bounds in base units."""
 
     name: str
     kind: Kind | Dimension
@@ -50,9 +50,10 @@ class Key:
     low: int | float = 0
     high: int | float = U32_MAX
     choices: tuple[str, ...] = ()
-    target: str = ""  # the engine's table and key, if it knows the key
+    target: str = ""  # the engine's table and key, if the engine has the key
     many: bool = False  # the value is a list
-    disciplines: tuple[str, ...] = ()  # to which the key belongs; (): it belongs to none
+    # Disciplines to which the key applies; (): it does not depend on the discipline.
+    disciplines: tuple[str, ...] = ()
 
     @property
     def engine_name(self) -> str:
@@ -87,11 +88,11 @@ class Table:
         return self.target or self.name
 
 
-# What the unit in an engine's name says about the value.
+# Unit of a value, by the suffix of its name in the engine.
 _SUFFIXES = {"_bps": RATE, "_ns": TIME, "_bytes": SIZE, "_ppm": SHARE}
 _KINDS = {"u32": Kind.COUNT, "u64": Kind.COUNT, "f64": Kind.NUMBER, "bool": Kind.FLAG}
 
-# Where files differ from the engine's declaration.
+# Differences between files and the engine's declaration.
 IN_FILES: dict[str, dict[str, Any]] = {
     "scenario.ip_tcp_header_bytes": {"name": "headers"},
     "scenario.link_overhead_bytes": {"name": "overhead"},
@@ -110,7 +111,7 @@ IN_FILES: dict[str, dict[str, Any]] = {
     "app.replay.bytes": {"default": ABSENT},
 }
 
-# Keys of the engine that no file sets, and what does.
+# Keys of the engine that no file sets, and what sets them.
 ELSEWHERE = {
     "scenario.seed": "each run's seed, from the plan's `seed` and `runs`",
     "scenario.series_interval_ns": "the command that shows the series",
@@ -122,7 +123,7 @@ ELSEWHERE = {
 
 
 def _key(table: str, known: Mapping[str, Any]) -> Key | None:
-    """A key as the engine describes it; None if its value is a table, or text."""
+    """A key as the engine describes it; None if its value is a table or text."""
     name = known["name"]
     suffix = next((s for s in _SUFFIXES if f"_{name}".endswith(s)), "")
     inner = known["kind"].removeprefix("Vec<").removeprefix("Option<").rstrip(">")
@@ -151,13 +152,13 @@ def _key(table: str, known: Mapping[str, Any]) -> Key | None:
 
 
 def keys_of(table: str) -> tuple[Key, ...]:
-    """The keys that files take over from a table of the engine."""
+    """The keys that files import from a table of the engine."""
     made = [_key(table, known) for known in engine.scenario_keys()[table]]
     return tuple(key for key in made if key and key.target not in ELSEWHERE)
 
 
 def _table(target: str, of: str, *, required: bool = False, repeated: bool = False) -> Table:
-    """The table of files for a key of the engine whose value is a table, `of`."""
+    """The table in files for a key of the engine whose value is the table `of`."""
     table, name = target.split(".")
     text = next(known["text"] for known in engine.scenario_keys()[table] if known["name"] == name)
     return Table(name, text, keys_of(of), required=required, repeated=repeated)
@@ -199,13 +200,13 @@ def _of_workload() -> tuple[Key, ...]:
 
 @cache
 def duration() -> Key:
-    """A workload's `duration`."""
+    """The key `duration` of a workload."""
     return next(k for k in _of_workload() if k.name == "duration")
 
 
 @cache
 def link() -> Table:
-    """A link file."""
+    """Schema of a link file."""
     outage = _table("channel.outages", "outage", repeated=True)
     faults = (
         _table("channel.burst_loss", "burst_loss"),
@@ -283,7 +284,7 @@ def _app() -> Table:
 
 @cache
 def workload() -> Table:
-    """A workload file."""
+    """Schema of a workload file."""
     flows = Table(
         "flows",
         "a group of flows; one table per group",
@@ -298,7 +299,7 @@ def workload() -> Table:
 
 @cache
 def plan() -> Table:
-    """A plan file."""
+    """Schema of a plan file."""
     flows = Table(
         "flows",
         "replaces the given keys in every group of flows",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Quantities as people write them ("2.1mbit", "95ms", "64KiB", "0.01%") to whole base units.
+"""Conversion of quantities as people write them ("2.1mbit", "95ms", "64KiB", "0.01%") to whole base
+units.
 
 Parsing is exact: a quantity that is not a whole number of base units (bits per second,
 nanoseconds, bytes, parts per million) is an error, never rounded.
@@ -11,7 +12,7 @@ from fractions import Fraction
 
 from ackwise.errors import InputError, quoted
 
-CELL_BYTES, CELL_PAYLOAD_BYTES = 53, 48  # of ATM: ITU-T I.361
+CELL_BYTES, CELL_PAYLOAD_BYTES = 53, 48  # size and payload of an ATM cell: ITU-T I.361
 
 _QUANTITY = re.compile(r"\s*([+-]?)([0-9]{1,20}(?:\.[0-9]{1,12})?)\s*([A-Za-z\u00b5\u03bc%]*)\s*\Z")
 
@@ -101,7 +102,7 @@ def read_option(option: str, text: str, bounds: tuple[Dimension, int, int]) -> i
 
 
 def show(value: int, dimension: Dimension) -> str:
-    """The shortest exact way to write `value` base units, in whole units if that is no longer;
+    """The shortest exact notation for `value` base units, in whole units if that is no longer;
     parse() reads it back."""
     if value == 0:
         return {"bit/s": "0bit", "ns": "0ms", "bytes": "0B", "ppm": "0%"}[dimension.base]

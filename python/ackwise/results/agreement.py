@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether simulator and kernel rank policies alike.
+"""Agreement between simulator and kernel in the ranking of policies.
 
 The rule, set before the first measurement. A world ranks one policy above another if its interval
 of goodput lies wholly above the other's and the means are more than 1% apart. A pair is
@@ -24,11 +24,11 @@ from typing import Any
 RANKED_ABOVE = 0.01
 CLEARLY_ABOVE = 0.05
 DIFFERENT_SHARE = 0.1
-FILE = "worlds.csv"  # what the shipped tables know, beside this module
+FILE = "worlds.csv"  # results of the shipped tables, next to this module
 
 
 class Verdict(Enum):
-    """What two worlds say of a pair of policies."""
+    """Verdict of two worlds on a pair of policies."""
 
     AGREES = "agrees"
     DIFFERENT = "different"
@@ -71,7 +71,7 @@ def _above(a: Interval, b: Interval, by: float) -> bool:
 
 
 def _rules_out(a: Interval, b: Interval) -> bool:
-    """That `a` is clearly above `b`."""
+    """Whether the intervals rule out that `a` is clearly above `b`."""
     return a.high < b.low * (1 + CLEARLY_ABOVE)
 
 
@@ -89,7 +89,7 @@ def _verdict(first: Goodput, second: Goodput) -> Verdict:
 
 @dataclass(frozen=True)
 class LinkAgreement:
-    """One link and workload: the pairs of policies on which the worlds do not agree."""
+    """One link and workload, with the pairs of policies on which the worlds disagree."""
 
     link: str
     workload: str
@@ -100,12 +100,12 @@ class LinkAgreement:
 
     @property
     def agrees(self) -> bool:
-        """Whether the ranking does."""
+        """Whether the ranking agrees."""
         return not self.opposite and len(self.different) <= DIFFERENT_SHARE * self.pairs
 
 
 def agreements(goodputs: Iterable[Goodput]) -> list[LinkAgreement]:
-    """For each link and workload, in the order given."""
+    """The agreement on each link and workload, in the given order."""
     tables: dict[tuple[str, str], list[Goodput]] = {}
     for one in goodputs:
         tables.setdefault((one.link, one.workload), []).append(one)
@@ -127,8 +127,8 @@ def agreements(goodputs: Iterable[Goodput]) -> list[LinkAgreement]:
 def of_documents(
     simulator: Iterable[dict[str, Any]], lab: Iterable[dict[str, Any]]
 ) -> list[Goodput]:
-    """What documents of `ackwise compare --json` of both worlds share: one group of flows in each
-    table."""
+    """Goodputs that documents of `ackwise compare --json` of both worlds have in common, for tables
+    with one group of flows."""
 
     def cells(documents: Iterable[dict[str, Any]]) -> dict[tuple[str, str, str], dict[str, Any]]:
         return {
@@ -149,7 +149,7 @@ def of_documents(
 
 
 def text(goodputs: Iterable[Goodput]) -> str:
-    """As FILE holds them, in whole bits per second."""
+    """Text in the format of FILE, in whole bits per second."""
     out = StringIO()
     out.write("# SPDX-License-Identifier: MIT\n")
     writer = csv.writer(out, lineterminator="\n")
@@ -160,7 +160,7 @@ def text(goodputs: Iterable[Goodput]) -> str:
 
 
 def read(given: str) -> list[Goodput]:
-    """What `text` wrote."""
+    """Parses the output of `text`."""
     rows = csv.DictReader(given.splitlines()[1:])
     return [
         Goodput(
@@ -173,14 +173,14 @@ def read(given: str) -> list[Goodput]:
 
 @cache
 def shipped() -> list[LinkAgreement]:
-    """What was measured in both worlds."""
+    """The shipped measurements in both worlds."""
     file = resources.files("ackwise.results") / FILE
     return agreements(read(file.read_text(encoding="utf-8")))
 
 
 def differing(link: str, workload: str, policies: Iterable[str]) -> list[tuple[str, str]]:
-    """The pairs of these policies that the worlds rank differently, where the ranking does not
-    agree; nothing is known of a link that was not measured."""
+    """The pairs of these policies that the worlds rank differently, if the ranking disagrees; empty
+    for a link that was not measured."""
     known = set(policies)
     return [
         pair

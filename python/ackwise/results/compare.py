@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs a plan on all cores and turns the runs into cells: one for each link, workload, policy and
-measured group, with means, confidence intervals and the change against the baseline."""
+"""Runs a plan on all cores and combines the runs into cells: one for each link, workload, policy
+and measured group, with means, confidence intervals and the change against the baseline."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from ackwise.results.metrics import ACKS, GOODPUT, METRICS, Better, Measured
 from ackwise.results.stats import Estimate, estimate, is_best, paired_percent
 from ackwise.results.validated import is_validated
 
-BELOW_PERCENT = 1.0  # goodput further below the baseline than this is reported
+BELOW_PERCENT = 1.0  # goodput more than this below the baseline is reported
 SERIES_POINTS = 100
 TRACE_POINTS_TOTAL = 80_000
 TRACE_POINTS_MAX = 2000
@@ -38,11 +38,11 @@ class Job:
     policy: PolicyChoice
     run: int
     seed: int
-    detailed: bool  # keeps series and trace, for the report
+    detailed: bool  # keeps series and trace for the report
 
     @property
     def combination(self) -> Combination:
-        """What its runs with other seeds share."""
+        """What it has in common with the runs with other seeds."""
         return self.link.name, self.workload.name, self.policy.label
 
 
@@ -66,8 +66,8 @@ class GroupRun:
 
 @dataclass(frozen=True)
 class Detail:
-    """What a report shows of a run: series summed over the flows, RTT histogram, and the first
-    flow's time-sequence trace."""
+    """Data of a run for a report: series summed over the flows, RTT histogram, and the first flow's
+    time-sequence trace."""
 
     time_ns: list[int]
     delivered_bytes: list[int]
@@ -85,25 +85,28 @@ class Cell:
     policy: PolicyChoice
     group: str
     runs: list[GroupRun]
-    samples: int  # independent values: 1 when every run came out the same
+    samples: int  # number of independent values: 1 when all runs are identical
     estimates: dict[str, Estimate | None]
-    goodput_change_percent: Estimate | None  # against the baseline; None for the baseline itself
-    best: frozenset[str]  # metric keys in which the mean is the table's best, or within 0.05% of it
+    # Relative to the baseline; None for the baseline itself.
+    goodput_change_percent: Estimate | None
+    best: frozenset[str]  # metric keys in which the mean is the table's best or within 0.05% of it
 
     @property
     def identical(self) -> bool:
-        """Several runs came out the same: they are one sample."""
+        """Whether several runs are identical: they are one sample."""
         return self.samples == 1 < len(self.runs)
 
     @property
     def below_baseline(self) -> bool:
-        """Goodput is more than 1% below the baseline's, and the interval does not contain zero."""
+        """Whether goodput is more than 1% below the baseline's, and the interval does not contain
+        zero."""
         change = self.goodput_change_percent
         return change is not None and self._looks_below and change.mean + (change.ci95 or 0) < 0
 
     @property
     def undecided(self) -> bool:
-        """Goodput looks more than 1% below the baseline's, but the interval contains zero."""
+        """Whether goodput looks more than 1% below the baseline's, but the interval contains
+        zero."""
         return self._looks_below and not self.below_baseline
 
     @property
@@ -123,13 +126,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class ResultTable:
-    """The cells of one link and workload, and each group's cheapest policy."""
+    """The cells of one link and workload, and the policy with the fewest ACKs in each group."""
 
     link: Link
     workload: Workload
     cells: list[Cell]
     cheapest: dict[str, str]  # group -> policy with fewest ACKs within 1% of the best goodput
-    skipped: dict[str, str]  # policy that was not run -> why
+    skipped: dict[str, str]  # policy that was not run -> reason
 
 
 @dataclass(frozen=True)
@@ -142,12 +145,13 @@ class Comparison:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """The record of where the results come from."""
+        """The record of the results' origin."""
         rails = self.world.rails_of(self.plan.policies, self.plan.rails)
         return provenance.record(self.world, rails, self.plan.seeds)
 
     def validated(self, cell: Cell) -> bool | None:
-        """Whether the simulator was found to agree with the kernel there; None: not simulated."""
+        """Whether the simulator was found to agree with the kernel for this cell; None: not
+        simulated."""
         if self.world is not provenance.SIMULATOR:
             return None
         return is_validated(cell.link, cell.policy)
@@ -244,8 +248,8 @@ def run(
     lacking: Mapping[Combination, str] | None = None,
     simulate: Simulate = _in_simulator,
 ) -> Comparison:
-    """Every run of `plan`, on all cores; `simulate` does one in `world` and returns a result of the
-    engine's form. `lacking`: what `world` cannot run, and why.
+    """Every run of `plan`, on all cores; `simulate` executes one run in `world` and returns a
+    result in the engine's format. `lacking`: combinations that `world` cannot run, and why.
 
     `on_progress(done, all)` is called from this thread. Raises InputError, RunError, or
     Interrupted on Ctrl-C after every run has been stopped.
@@ -293,7 +297,7 @@ def _values(runs: list[GroupRun], key: str) -> list[float]:
 
 
 def _samples(runs: list[GroupRun]) -> list[GroupRun]:
-    """The runs, or the first of them if all came out the same."""
+    """The runs, or only the first one if all are identical."""
     same = all(
         (run.values, run.acks_by_reason) == (runs[0].values, runs[0].acks_by_reason) for run in runs
     )
@@ -340,7 +344,7 @@ def _group_cells(
 
 
 def _is_best(better: Better, label: str, column: dict[str, Estimate | None]) -> bool:
-    """The mean is the best or ties with it, and at least one policy's is worse."""
+    """Whether the mean is the best or ties with it, and at least one policy's is worse."""
     own = column[label]
     means = [e.mean for e in column.values() if e is not None]
     if own is None or better is Better.NEITHER:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The one maker of rich consoles: what they show is printable, what they add are colours."""
+"""Rich consoles whose content is printable and whose additions are only colours."""
 
 import sys
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from rich.segment import Segment
 from ackwise.host import environment
 from ackwise.host.terminal import Terminal, shown
 
-# Of a file or a pipe, which has no width: a table that does not fit loses letters.
+# For a file or a pipe, which has no width: a table that does not fit would lose letters.
 _FILE_COLUMNS = 160
 
 
 class _Coloured:
-    """A Terminal as a console writes to it."""
+    """A Terminal that accepts a console's coloured output."""
 
     def __init__(self, stream: Terminal) -> None:
         self._stream = stream
@@ -30,7 +30,7 @@ class _Coloured:
 
 
 class Console(console.Console):
-    """A console on standard output or standard error. Text is text: it has no markup."""
+    """A console on standard output or standard error. Text is never interpreted as markup."""
 
     def __init__(self, file: IO[str] | None = None) -> None:
         stream = sys.stdout if file is None else file

@@ -84,7 +84,7 @@ KEYS: dict[str, str] = {
 
 
 def number(value: float) -> int | float:
-    """Whole values without a fraction; the rest to twelve digits, the same on every platform."""
+    """Integers without a fraction; other values with twelve digits, the same on every platform."""
     short = float(f"{value:.12g}")
     return int(short) if short.is_integer() and abs(short) < 2**53 else short
 

@@ -21,8 +21,8 @@ def json_bytes(document: Mapping[str, Any]) -> bytes:
 
 
 def json_pieces(document: Mapping[str, Any]) -> Iterator[bytes]:
-    """The same piece by piece, so that a long document need not fit into memory: each item of a
-    lazy sequence is made, and takes one line."""
+    """Like `json_bytes`, in pieces, so that a long document need not fit into memory: each item of
+    a lazy sequence is generated separately and takes one line."""
     encoder = json.JSONEncoder(indent=2, ensure_ascii=False, allow_nan=False)
     before = "{\n  "
     for key, value in document.items():
@@ -50,7 +50,7 @@ def csv_bytes(rows: Iterable[Row]) -> bytes:
     """A header and one line per row; cells without a measurement are empty. Text is inert in a
     terminal and in a spreadsheet. Columns are those of all rows."""
     names: dict[str, None] = {}
-    parts: list[tuple[int, io.StringIO]] = []  # lines, by their number of columns
+    parts: list[tuple[int, io.StringIO]] = []  # lines, grouped by their number of columns
     for row in rows:
         names.update(dict.fromkeys(row))
         if not parts or parts[-1][0] < len(names):
@@ -63,8 +63,8 @@ def csv_bytes(rows: Iterable[Row]) -> bytes:
     return "".join([header.getvalue(), *lines]).encode()
 
 
-# Where a spreadsheet takes text for a formula: at the start of a cell, and after a semicolon, which
-# separates cells in much of Europe.
+# Positions where a spreadsheet interprets text as a formula: at the start of a cell, and after a
+# semicolon, which separates cells in much of Europe.
 _FORMULA = re.compile(r"(?:^|(?<=;))(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 
 
@@ -75,8 +75,9 @@ def _cell(value: str | int | float | None) -> str | int | float | None:
 
 
 def parquet_bytes(rows: Iterable[Row], metadata: Mapping[str, str]) -> bytes:
-    """The same rows with typed columns; `metadata` (such as the plan) goes into the schema."""
-    import pyarrow as pa  # imported here: it takes longer than a small comparison
+    """The rows as Parquet with typed columns; `metadata` (such as the plan) is stored in the
+    schema."""
+    import pyarrow as pa  # imported here, because the import takes longer than a small comparison
     import pyarrow.parquet as pq
 
     sink = pa.BufferOutputStream()
@@ -100,7 +101,7 @@ def arrow_table(rows: Iterable[Row]) -> Any:
     return pa.table(columns)
 
 
-# As Python's objects, ten thousand rows of a diagnosis take 400 MB.
+# Python objects of ten thousand rows of a diagnosis would take 400 MB.
 _ROWS_AT_ONCE = 1000
 
 
@@ -115,7 +116,7 @@ def _column(values: list[str | int | float | None]) -> Any:
 
 
 def _joined(parts: Sequence[Any], name: str) -> Any:
-    """A column of all parts: text if one has text, whole numbers if each row has one."""
+    """A column of all parts: text if any part has text, integers if every row has one."""
     import pyarrow as pa
 
     found = [
@@ -133,5 +134,5 @@ def _joined(parts: Sequence[Any], name: str) -> Any:
 
 
 def _utf8(text: str) -> str:
-    """Without the bytes of a file name that are not UTF-8, which become escapes."""
+    """The text with bytes of file names that are not UTF-8 as escapes."""
     return text.encode(errors="backslashreplace").decode()

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""What the hosts of the lab are, for a simulator that is set beside it."""
+"""Properties of the lab's hosts, for a simulator whose results are compared with the lab's."""
 
 from dataclasses import replace
 
 from ackwise.engine.scenario import Channel, FlowGroup, Receiver, Scenario
 
-# Linux lets no ACK wait longer than the least RTO less a tick. [D-17]
+# Linux delays no ACK beyond the minimum RTO minus a tick. [D-17]
 ACK_DELAY_MAX_NS = 190_000_000
 
 
 def like_the_lab(scenario: Scenario) -> Scenario:
-    """A scenario whose receivers delay ACKs no longer than the lab's, unless it says how long, and
-    whose links have rates of whole bytes a second, as `tc` has, and the times of its clock."""
+    """A scenario whose receivers limit ACK delays like the lab's, unless it sets the limit, and
+    whose links have rates in whole bytes per second, as in `tc`, and the lab's clock."""
     access = scenario.access
     return replace(
         scenario,

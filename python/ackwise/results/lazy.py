@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A sequence whose items are made when they are asked for, as all together would not fit."""
+"""A sequence whose items are generated on access, because all together would not fit into
+memory."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar, overload
@@ -8,8 +9,8 @@ T = TypeVar("T")
 
 
 class Lazy(Sequence[T], Generic[T]):
-    """An item for each key, made anew each time: what is changed in one is lost. `outline` makes a
-    part of an item much faster, enough to look through all of them."""
+    """An item for each key, generated anew by each access: changes to one are lost. `outline`
+    generates a part of an item much faster, enough to look through all of them."""
 
     def __init__(
         self,
@@ -40,12 +41,12 @@ class Lazy(Sequence[T], Generic[T]):
 
 
 def outlines(items: Sequence[T]) -> Sequence[T]:
-    """The outline of each item; the items themselves where they are all made."""
+    """The outline of each item, or the items themselves if they all exist."""
     return items.outlines if isinstance(items, Lazy) else items
 
 
 def changed(items: Sequence[T], change: Callable[[int, T], T]) -> Sequence[T]:
-    """The same items, each changed by its place, and as late as they are made."""
+    """The items, each changed according to its index when it is generated."""
     if isinstance(items, Lazy):
         parts = items.outlines
         return Lazy(range(len(items)), lambda n: change(n, items[n]), lambda n: change(n, parts[n]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The metrics of a comparison: tables, files, report and docs are made from this one list."""
+"""The metrics of a comparison: tables, files, report and docs are generated from this list."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ class Better(Enum):
 class Metric:
     """One metric of a group of flows in a run."""
 
-    key: str  # in JSON, CSV and Parquet; unit in the name
-    title: str  # column head
-    unit: str  # of the value: bit/s, ns, s/GB, or "" for counts and ratios
+    key: str  # name in JSON, CSV and Parquet, including the unit
+    title: str  # column heading
+    unit: str  # unit of the value: bit/s, ns, s/GB, or "" for counts and ratios
     better: Better
     text: str
     take: "Take"
-    shown: bool = True  # a column of the text table
+    shown: bool = True  # whether the text table has a column for it
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a metric is taken from: a group of a run, the link's device, the run's echo requests."""
+    """Source of a metric: a group of a run, the link's device, the run's echo requests."""
 
     group: GroupResult
     host: HostResult

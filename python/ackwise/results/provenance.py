@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where a result comes from: the one record that tables, files and reports carry."""
+"""The origin of a result: the record that tables, files and reports include."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,16 +23,17 @@ KEYS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class World:
-    """What carries out runs."""
+    """A world that executes runs."""
 
     name: str
-    rails: str | None = ""  # of every policy; "": those of the plan, None: there are none
+    rails: str | None = ""  # rails of every policy; "": those of the plan; None: there are no rails
     kernel: str | None = None
     kernel_hash: str | None = None
-    own_code: str = ""  # the policy that stands for the kernel's own code
+    own_code: str = ""  # the policy that represents the kernel's own code
 
     def rails_of(self, policies: Iterable[PolicyChoice], asked: str) -> dict[str, str | None]:
-        """The rails in force by a policy's label; None: there are none. A plan has `asked`."""
+        """The rails in force by a policy's label; None: there are no rails. `asked`: the plan's
+        rails."""
         return {chosen.label: self._rails_of(chosen, asked) for chosen in policies}
 
     def _rails_of(self, chosen: PolicyChoice, asked: str) -> str | None:
@@ -51,7 +52,7 @@ REPLAY = World("replay")
 
 
 def record(world: World, rails: dict[str, str | None], seeds: Sequence[int]) -> dict[str, Any]:
-    """The record of a result, as KEYS describes."""
+    """The record of a result, in the format of KEYS."""
     return {
         "world": world.name,
         "kernel": world.kernel,
@@ -63,7 +64,7 @@ def record(world: World, rails: dict[str, str | None], seeds: Sequence[int]) -> 
 
 
 def columns(found: dict[str, Any], label: str) -> dict[str, str]:
-    """What each row about a policy carries, because files of several runs are put together."""
+    """Columns for each row about a policy, because files of several runs are combined."""
     plain = ("world", "kernel", "kernel_hash", "ackwise_version")
     return {**{key: found[key] or "" for key in plain}, "rails": found["rails"].get(label) or ""}
 
@@ -87,7 +88,7 @@ def _set(text: str | None) -> str:
 
 
 def line(found: dict[str, Any]) -> str:
-    """The record for people."""
+    """The record as one line of text."""
     kernel = f" with {found['kernel']} ({found['kernel_hash']})" if found["kernel"] else ""
     return (
         f"{found['world']}{kernel}, ackwise {found['ackwise_version']}, {_seeds(found['seeds'])}, "

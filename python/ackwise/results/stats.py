@@ -12,7 +12,8 @@ _T95 = (
     2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
 
-AS_GOOD = 0.0005  # values this close to the best are marked too: tables cannot show the difference
+# Values this close to the best are marked, too, because tables cannot show the difference.
+AS_GOOD = 0.0005
 
 
 def t95(freedom: int) -> float:
@@ -26,21 +27,21 @@ def t95(freedom: int) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean; `ci95` is half the width of its interval, None with fewer than two values and where
-    all are the same: such runs are one sample, which says nothing about chance."""
+    """A mean; `ci95` is half the width of its interval. It is None with fewer than two values, and
+    where all are equal: such runs are one sample, which shows nothing about chance."""
 
     mean: float
     ci95: float | None
 
     @property
     def low(self) -> float:
-        """Lower end of the interval: what a claim to stay above a bound is judged by. One sample
-        has no interval, so that its value stands for both ends."""
+        """Lower end of the interval, which decides a claim to stay above a bound. A single sample
+        has no interval, so its value stands for both ends."""
         return self.mean - (self.ci95 or 0.0)
 
     @property
     def high(self) -> float:
-        """Upper end of the interval: what a claim to stay below a bound is judged by."""
+        """Upper end of the interval, which decides a claim to stay below a bound."""
         return self.mean + (self.ci95 or 0.0)
 
 
@@ -56,14 +57,14 @@ def estimate(values: Sequence[float]) -> Estimate | None:
 
 
 def mean_of(values: Sequence[float]) -> Estimate:
-    """The same of at least one value."""
+    """Mean and interval of at least one value."""
     found = estimate(values)
     assert found is not None
     return found
 
 
 def paired_percent(values: Sequence[float], baseline: Sequence[float]) -> Estimate | None:
-    """How far `values` lie above `baseline`, in percent of the baseline's mean.
+    """Difference between `values` and `baseline`, in percent of the baseline's mean.
 
     Runs are paired by seed, so that the effect of the seed cancels. None when the baseline is zero.
     """
@@ -74,7 +75,7 @@ def paired_percent(values: Sequence[float], baseline: Sequence[float]) -> Estima
 
 
 def is_best(own: float, values: Sequence[float], *, highest: bool) -> bool:
-    """`own` is the best of `values` or ties with it, and at least one of them is worse."""
+    """Whether `own` is the best of `values` or ties with it, and at least one of them is worse."""
     best = max(values) if highest else min(values)
 
     def near(value: float) -> bool:

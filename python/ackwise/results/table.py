@@ -16,15 +16,15 @@ from ackwise.results.console import Console
 from ackwise.results.metrics import GOODPUT, METRICS, Metric
 from ackwise.results.stats import Estimate
 
-PLAIN_WIDTH = 200  # when the output is not a terminal
+PLAIN_WIDTH = 200  # width if the output is not a terminal
 
 _RATES = [("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0)]
 _TIMES = [("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)]
-_LEAST_SHOWN = 0.01  # of a table's unit: three decimals leave two digits
+_LEAST_SHOWN = 0.01  # in a table's unit: three decimals leave two digits
 
 
 def unit_of(unit: str, largest: float) -> tuple[str, float]:
-    """The unit that suits a column whose largest value is `largest`, and its size."""
+    """The unit for a column with the maximum `largest`, and its size."""
     scales = {"bit/s": _RATES, "ns": _TIMES}.get(unit)
     if scales is None:
         return unit, 1.0
@@ -35,8 +35,8 @@ def unit_of(unit: str, largest: float) -> tuple[str, float]:
 
 
 def time_unit(largest: Iterable[float]) -> tuple[str, float]:
-    """The one unit of all times of a table and its size in ns: ms, or less if a column, of which
-    the largest value is given, would not show in it."""
+    """The unit for all times of a table, and its size in ns: ms, or smaller if a column with one of
+    these maxima would not be visible in ms."""
     smallest = min((value for value in largest if value), default=0)
     units = [(name, scale) for name, scale in _TIMES if name != "s"]
     return next(((n, s) for n, s in units if smallest >= _LEAST_SHOWN * s), units[0])
@@ -63,7 +63,7 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Characters needed."""
+        """Number of characters needed."""
         return max(len(self.head), max(map(len, self.cells)) + any(self.marked))
 
 
@@ -83,7 +83,7 @@ def _column(
             texts.append("-")
             continue
         text = f"{found.mean / scale:.{digits}f}"
-        if intervals and found.ci95:  # not if the metric is the same in every run
+        if intervals and found.ci95:  # not shown if the metric is equal in all runs
             text += " " + _half_width(found.ci95 / scale, digits)
         texts.append(text)
     head = metric.title + (f" {unit}" if unit and not metric.title.endswith(unit) else "")
@@ -91,7 +91,8 @@ def _column(
 
 
 def _half_width(value: float, digits: int) -> str:
-    """Of an interval, as ±0.4; never as zero, which only a single sample could claim."""
+    """Half width of an interval, such as ±0.4; never as zero, which only a single sample could
+    claim."""
     text = f"{value:.{digits}f}"
     return f"±{text}" if float(text) else f"±<{10**-digits:.{digits}f}"
 
@@ -130,7 +131,7 @@ def _varies(metric: Metric, cells: Sequence[Cell]) -> bool:
 
 
 def width_of(console: Console) -> int:
-    """Columns of the terminal, or what COLUMNS says; without either, lines are wide."""
+    """Width of the terminal or the value of COLUMNS; without either, lines are wide."""
     return console.width if console.is_terminal or environment.value("COLUMNS") else PLAIN_WIDTH
 
 
@@ -166,7 +167,7 @@ def draw(console: Console, columns: list[Column], below: list[bool]) -> None:
                 style = "bold green"
             elif column.left and j == 0 and below[i]:
                 style = "yellow"
-            # unmarked figures leave room for the mark, so that digits line up
+            # figures without a mark leave room for one, so that digits are aligned
             text = text.ljust(column.width) if column.left else _right(text, column, i)
             line.append(("  " if j else "") + text, style=style)
         line.rstrip()
@@ -196,7 +197,7 @@ def below_sentence(cell: Cell, baseline: str) -> str:
 
 
 def _remarks(table: ResultTable, policies: list[str], baseline: str) -> Iterator[tuple[str, str]]:
-    """What the runs do and do not show, each with its style."""
+    """Remarks on the evidence of the runs, each with its style."""
     several = len(table.cheapest) > 1
 
     def names(cells: Iterable[Cell]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What of the simulator was compared with the kernel, and how far it agrees."""
+"""Parts of the simulator that were compared with the kernel, and how far they agree."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -9,7 +9,7 @@ from ackwise.plans import Link
 from ackwise.plans.policy import PolicyChoice
 from ackwise.results import agreement
 
-# Goodput further from the kernel's is a deviation of the model, not of the random numbers.
+# A larger difference in goodput is a deviation of the model, not of the random numbers.
 AGREES_PERCENT = 10
 
 
@@ -19,7 +19,7 @@ def _shipped(name: str) -> Link:
 
 
 def _differences_percent(link: str, policy: str) -> Iterator[float]:
-    """How far the simulator's goodput is above the kernel's, for each workload."""
+    """Difference of the simulator's goodput from the kernel's in percent, for each workload."""
     for table in agreement.shipped():
         for row in table.goodputs:
             if (row.link, row.policy) == (link, policy):
@@ -27,10 +27,11 @@ def _differences_percent(link: str, policy: str) -> Iterator[float]:
 
 
 def is_validated(link: Link, chosen: PolicyChoice) -> bool:
-    """The policy was compared with the kernel on this link, and every workload's goodput agreed."""
+    """Whether the policy was compared with the kernel on this link, and goodput agreed for every
+    workload."""
     found = [abs(one) for one in _differences_percent(link.name, chosen.label)]
     return (
         bool(found)
         and max(found) <= AGREES_PERCENT
-        and _shipped(link.name).scenario == link.scenario  # not a file of that name
+        and _shipped(link.name).scenario == link.scenario  # not merely a file of that name
     )

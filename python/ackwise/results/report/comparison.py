@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page of a comparison."""
+"""The report page of a comparison."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from ackwise.results.compare import BELOW_PERCENT, Cell, Comparison
 from ackwise.results.metrics import METRICS
 from ackwise.results.report.page import asset, dumped, page
 
-# Data only; plotly.js adds 5 MB. Browsers get slow beyond this, so traces are thinned.
+# Size of the data; plotly.js adds 5 MB. Browsers get slow beyond it, so traces are thinned.
 DATA_BYTES_MAX = 9_000_000
 
 

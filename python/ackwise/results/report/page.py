@@ -24,7 +24,7 @@ def dumped(value: Any) -> str:
 
 def filled(template: str, parts: dict[str, str]) -> bytes:
     """The template with every @@NAME@ replaced by the part of that name."""
-    # One pass over the template, so that nothing inside a part is mistaken for a mark.
+    # One pass over the template, so that nothing inside a part is mistaken for a placeholder.
     head, *rest = template.split("@@")
     out = [head]
     for piece in rest:
