@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Requirements of pyproject.toml, and the lock of their exact versions.
 
-    python tools/pins.py [EXTRA...]     prints those of the package and of the extras
-    python tools/pins.py --lock         writes requirements.lock, for pip's -c: everything that the
-                                        newest allowed versions need, transitive ones included
+python tools/pins.py [EXTRA...]     prints those of the package and of the extras
+python tools/pins.py --lock         writes requirements.lock, for pip's -c: everything that the
+                                    newest allowed versions need, transitive ones included
 """
 
 import json

@@ -312,5 +312,5 @@ def _below(command: click.Command, ctx: click.Context) -> Iterator[tuple[click.C
 
 
 def _near(name: str, known: list[str] | None) -> str:
-    near = get_close_matches(name, known or [], n=1, cutoff=0.6)
+    near = get_close_matches(name, known or [], n=1, cutoff=0.7)
     return f"; did you mean {near[0]}?" if near else ""

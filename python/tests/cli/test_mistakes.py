@@ -76,7 +76,7 @@ MISTAKES = [
     Mistake("twin of plan and link", "ackwise twin demo --link adsl", 2,
             ("--link: cannot be combined with PLAN; a plan names links and workloads itself",)),
     Mistake("twin without link", "ackwise twin --workload bulk", 2,
-            ("--workload: needs --link; give PLAN or --link",)),
+            ("--workload: needs --link; give PLAN, or --link",)),
     Mistake("twin without a kernel", "ackwise twin --link adsl --cache $PWD/no-cache", 1,
             ("run `ackwise lab build`",)),
     Mistake("tolerance without a unit", "ackwise twin --link adsl --tolerance 100", 2,

@@ -717,7 +717,7 @@ def test_the_list_says_what_runs_where(capsys: pytest.CaptureFixture[str]) -> No
     at = next(i for i, line in enumerate(lines) if line.startswith("  mips-router "))
     assert " simulator  " in lines[at]
     assert lines[at + 1].strip() == (
-        "not on linux: server.process: processors are infinitely fast in virtual time"
+        "not in the lab: server.process: processors are infinitely fast in virtual time"
     )
     assert any(re.match("  lan-10m +simulator, lab  ", line) for line in lines)
     assert any("flows[0].sender.counting: Linux supports only" in line for line in lines)
