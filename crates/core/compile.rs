@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-//! Compiles the C core into a static library. Shared by two build scripts: that of ackwise-core, for a library that
-//! is used alone, and that of ackwise-link.
+//! Compiles the C core into a static library. Two build scripts share this file: that of
+//! ackwise-core, for a library used alone, and that of ackwise-link.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 use std::{env, fs};
 
-/// The files of `folder` with this extension, sorted; the template of a policy is none of the core's.
+/// Sorted files in `folder` with this extension, except the template of a policy.
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let mut files: Vec<PathBuf> = entries
@@ -23,13 +23,13 @@ fn changed(file: &Path) -> SystemTime {
     fs::metadata(file).and_then(|m| m.modified()).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
-/// Compiles every C file of `core` and its `policy` folder, except those whose object is newer than the file, than
-/// every header and than this build script. With `whole_archive`, the linker takes the library as a whole, wherever it
-/// stands on its command line.
+/// Compiles every C file of `core` and its `policy` folder whose object is older than the file, any
+/// header or this build script. With `whole_archive`, the linker includes the whole library,
+/// wherever it is on its command line.
 pub fn compile(core: &Path, whole_archive: bool) {
     let (include, policy) = (core.join("include"), core.join("policy"));
     let declared = include.join("ackwise");
-    // Not the whole of core/, where tests write into core/build.
+    // Not the whole of core/, because tests write into core/build.
     for path in [&declared, &core.join("policies"), &policy] {
         println!("cargo:rerun-if-changed={}", path.display());
     }

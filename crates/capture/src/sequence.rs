@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: MIT
 //! Sequence numbers that do not wrap around.
 
-/// The 64-bit number whose low 32 bits are `raw`, next to `reference`. So a number shows the one
-/// on the wire, and the first of a connection may be followed by lower ones.
+/// The 64-bit number nearest to `reference` whose low 32 bits are `raw`. It thus contains the
+/// number on the wire, and the first number of a connection may be followed by lower ones.
 pub fn near(reference: u64, raw: u32) -> u64 {
     let distance = raw.wrapping_sub(reference as u32) as i32;
     reference.wrapping_add_signed(distance.into())
 }
 
-/// The first number seen.
+/// The 64-bit number for the first `raw` number of a connection.
 pub fn first(raw: u32) -> u64 {
     near(1 << 33, raw)
 }
 
-/// Numbers of one direction as their distance from the first one, each next to the highest so far.
+/// Sequence numbers of one direction relative to the first one, unwrapped next to the highest so
+/// far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Offsets {
-    /// Both 0: nothing was seen.
+    /// Both are 0 while nothing was seen.
     zero: u64,
     highest: u64,
 }
 
 impl Offsets {
-    /// `raw` has the distance 0, whatever was seen before.
+    /// Sets the origin to `raw`, whatever was seen before.
     pub fn start(&mut self, raw: u32) {
         self.zero = first(raw);
         self.highest = self.zero;
     }
 
-    /// The distance of `raw`; 0 as long as nothing was seen.
+    /// Offset of `raw`; 0 while nothing was seen.
     pub fn of(&self, raw: u32) -> i64 {
         match self.highest {
             0 => 0,
@@ -36,7 +37,7 @@ impl Offsets {
         }
     }
 
-    /// The same for a number that counts as seen.
+    /// Offset of `raw`, which then counts as seen.
     pub fn see(&mut self, raw: u32) -> i64 {
         match self.highest {
             0 => self.start(raw),

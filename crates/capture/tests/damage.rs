@@ -49,7 +49,7 @@ fn valid() -> Vec<Vec<u8>> {
     all
 }
 
-/// The same bytes as two sources: time runs on, and every packet is somewhere.
+/// Reads the bytes as two sources: time continues, and no packet is lost.
 fn check_in_two_parts(bytes: &[u8], cut: usize) {
     let (first, second) = bytes.split_at(cut);
     let sources = [Source::reader(first, "first"), Source::reader(second, "second")];

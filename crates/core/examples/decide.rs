@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What a policy decides on ten segments, one each millisecond: `cargo run --example decide [POLICY]`
+//! Prints a policy's decisions on ten segments, one per millisecond: `cargo run --example decide
+//! [POLICY]`
 
 use ackwise_core::{Action, Event, EventKind, PolicyChoice};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! A set of ranges [start, end) of sequence numbers, kept sorted and merged.
 
-/// At most `MOST` ranges: beyond that, one that touches none of them is not taken in. A driver of its own packets
-/// needs no limit; a hostile capture may have any number of holes.
+/// At most `MOST` ranges: beyond that, a range that touches no other is not stored. A driver that
+/// generates its own packets needs no limit; a hostile capture may have any number of holes.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges<const MOST: usize = { usize::MAX }> {
     list: Vec<(u64, u64)>,
@@ -14,7 +14,7 @@ impl<const MOST: usize> Ranges<MOST> {
         self.list.is_empty()
     }
 
-    /// Bytes in all ranges.
+    /// Total length of all ranges, bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -28,14 +28,14 @@ impl<const MOST: usize> Ranges<MOST> {
         self.list.last().map_or(0, |r| r.1)
     }
 
-    /// The range that holds `at`.
+    /// The range that contains `at`.
     pub fn around(&self, at: u64) -> Option<(u64, u64)> {
         let i = self.list.partition_point(|r| r.1 <= at);
         self.list.get(i).copied().filter(|r| r.0 <= at)
     }
 
-    /// Adds [start, end) and calls `new` for every part that was not there before; returns how many bytes those
-    /// parts have.
+    /// Adds [start, end) and calls `new` for every part that was missing; returns the total length
+    /// of these parts.
     pub fn insert(&mut self, start: u64, end: u64, mut new: impl FnMut(u64, u64)) -> u64 {
         if start >= end {
             return 0;
@@ -65,14 +65,14 @@ impl<const MOST: usize> Ranges<MOST> {
         let added = hi - lo - joined;
         self.bytes += added;
         match &mut self.list[first..last] {
-            // Most go on with one range.
+            // Most ranges extend a single one.
             [joined] => *joined = (lo, hi),
             _ => drop(self.list.splice(first..last, [(lo, hi)])),
         }
         added
     }
 
-    /// Takes [start, end) out; returns how many of its bytes were there.
+    /// Removes [start, end); returns the number of bytes that were present.
     pub fn remove(&mut self, start: u64, end: u64) -> u64 {
         if start >= end {
             return 0;
@@ -89,7 +89,7 @@ impl<const MOST: usize> Ranges<MOST> {
         removed
     }
 
-    /// Drops everything below `seq`; returns how many bytes that were.
+    /// Removes everything below `seq`; returns the number of bytes removed.
     pub fn cut_below(&mut self, seq: u64) -> u64 {
         if self.list.first().map_or(true, |lowest| lowest.0 >= seq) {
             return 0;
@@ -110,7 +110,7 @@ impl<const MOST: usize> Ranges<MOST> {
 mod tests {
     use super::*;
 
-    /// Numbers below what is asked (SplitMix64).
+    /// Random numbers below a given limit (SplitMix64).
     fn below(mut state: u64) -> impl FnMut(u64) -> u64 {
         move |most| {
             state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);

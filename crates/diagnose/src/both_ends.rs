@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-//! A run captured at both its ends: what each flow sent, acknowledged and lost.
+//! A run captured at both ends: data, ACKs and losses of each flow.
 //!
 //! [`measure`] counts in one pass over each capture; [`follow`] and [`losses`] keep the packets of one flow. The ends
 //! have the same clock.
 //!
-//! Unlike in [`crate::diagnose`], which end a capture was made at is known, so nothing has to be inferred.
+//! Unlike in [`crate::diagnose`], the end at which a capture was made is known, so nothing has to
+//! be inferred.
 
 mod follow;
 mod measure;
@@ -18,13 +19,13 @@ use ackwise_capture::{segments, tcp_flag, CaptureError, ReadOptions, Source, Tcp
 use std::net::IpAddr;
 use std::path::Path;
 
-/// The captures of a run and where its flows are in them.
+/// The captures of a run, and the ports of its flows.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Of the client and of the server.
+    /// Files of the client's and the server's capture.
     pub captures: [String; 2],
     pub server: IpAddr,
-    /// The server's port of the first flow; the next one has the next port.
+    /// The server's port for the first flow; each further flow has the next port.
     pub first_port: u16,
 }
 
@@ -46,7 +47,8 @@ impl Host {
         }
     }
 
-    /// The host that sends the data of a flow that goes down to the client, or up from it.
+    /// The host that sends the data: the server if it flows down to the client, otherwise the
+    /// client.
     fn sender(down: bool) -> Host {
         match down {
             true => Host::Server,
@@ -64,7 +66,7 @@ struct Passing<'a> {
 }
 
 impl Run {
-    /// Calls `take` with each packet that has a flow's port.
+    /// Calls `take` with each packet on a flow's port.
     fn read(
         &self,
         at: Host,

@@ -136,7 +136,7 @@ impl<O: Observer> Flow<O> {
         if has(tcp_flag::ACK) && !has(tcp_flag::RST) {
             let ack = step.ack.insert(Ack::default());
             self.halves[to].acked(segment, now_ns, ack);
-            // As in Linux: the order of ACKs without progress does not show which was sent first.
+            // Linux's rule: the order of ACKs without progress does not show which was sent first.
             if ack.kind == AckKind::Advancing || ack.sacked_bytes > 0 || has(tcp_flag::SYN) {
                 ack.ce_marks = self.aces[from].heard(segment.flags);
             }

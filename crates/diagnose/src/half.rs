@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 /// Maximum number of packets kept until they are acknowledged; older ones are forgotten, so that
 /// memory is bounded.
 const OUTSTANDING_MAX: usize = 1 << 16;
-/// The same maximum while no packet of the peer was seen, so that ACKs are unlikely.
+/// Maximum while no packet of the peer was seen, so that ACKs are unlikely.
 const UNANSWERED_MAX: usize = 32;
 /// Maximum number of ACKs in flight to the data sender.
 const UNDERWAY_MAX: usize = 1 << 12;

@@ -100,7 +100,7 @@ pub enum DataKind {
     Retransmission(Cause),
     /// A number that is already acknowledged, sent to make the peer answer.
     KeepAlive,
-    /// The same, or one byte, into a window of 0.
+    /// An acknowledged number, or one byte, sent into a window of 0.
     WindowProbe,
     /// Sequence numbers before the connection's first.
     Old,

@@ -545,7 +545,8 @@ fn accurate_ecn() -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// By stream and reporting endpoint: packets marked CE, options, and bytes of ECT(0), CE and ECT(1).
+/// Counts by stream and reporting endpoint: packets marked CE, options, and bytes of ECT(0), CE and
+/// ECT(1).
 type Marks = BTreeMap<(usize, usize), [u64; 5]>;
 
 /// Increases of the counters that tshark shows, from their initial values (RFC 9768, 3.2.1 and

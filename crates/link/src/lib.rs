@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The C core, for what is linked: the extension module, tests and examples. They name this crate with
-//! `use ackwise_link as _;`, and no library does. After a change of a policy, cargo therefore compiles that C file and
-//! links again, and compiles no library that is written in Rust.
+//! The C core, for linked artifacts: the extension module, tests and examples. They reference this
+//! crate with `use ackwise_link as _;`, and no library does. After a change of a policy, cargo
+//! therefore compiles that C file and links again, and compiles no library that is written in Rust.
 #![no_std]

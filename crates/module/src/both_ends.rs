@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Runs captured at both ends: what their flows sent, acknowledged and lost.
+//! Measurements of runs captured at both ends: data, ACKs and losses of their flows.
 
 use crate::{reading, EngineError};
 use ackwise_diagnose::both_ends::{self, AckPath, FollowedPacket, MeasuredFlow, Run};
@@ -13,7 +13,7 @@ fn json(value: &impl Serialize) -> PyResult<String> {
     serde_json::to_string(value).map_err(|e| EngineError::new_err(e.to_string()))
 }
 
-/// `paths`: the client's and the server's capture.
+/// The run for these captures; `paths`: the client's and the server's.
 fn run(paths: Vec<String>, server: &str, first_port: u16) -> PyResult<Run> {
     let captures = paths
         .try_into()
@@ -48,7 +48,8 @@ struct Measurement {
     groups: Vec<Group>,
 }
 
-/// Measures all flows; `wanted` is JSON, `groups_of` has the group of each flow, of `groups`. JSON out.
+/// Measures all flows. `wanted` is JSON; `groups_of` gives the group of each flow, from 0 to
+/// `groups` - 1. Returns JSON.
 #[pyfunction]
 pub fn measure_run(
     py: Python<'_>,
@@ -82,7 +83,7 @@ pub fn measure_run(
     })
 }
 
-/// Quantiles of values (JSON), as in the results of a run.
+/// Exact quantiles of values as JSON, as in the results of a run.
 #[pyfunction]
 pub fn quantiles(values: Vec<u64>) -> PyResult<String> {
     json(&Quantiles::exact(values))
@@ -92,7 +93,7 @@ type PacketRow<'py> = (i64, bool, i64, u32, i64, Bound<'py, PyTuple>, bool, bool
 
 /// Follows one flow: time of its first data, its end, and its packets; None if it sent no data.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)] // Python's call has no structs.
+#[allow(clippy::too_many_arguments)] // Python calls pass no structs
 pub fn follow_flow<'py>(
     py: Python<'py>,
     paths: Vec<String>,

@@ -338,7 +338,7 @@ fn optimum(py: Python<'_>, times_ns: Vec<u64>, rho_permille: u16, unit_ns: u64) 
     })
 }
 
-/// Adds all that Python sees.
+/// Adds everything visible to Python.
 ///
 /// # Errors
 /// Those of Python.

@@ -19,24 +19,24 @@ use serde_json::{json, Value};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// A key as callers may see it.
+/// A key, as described to callers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Key {
     pub name: &'static str,
     /// Type in the engine, such as `u64`.
     pub kind: &'static str,
-    /// What it means.
+    /// Meaning of the key.
     pub text: String,
-    /// The words that it may be; empty: not a choice.
+    /// Possible values; empty: not a choice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
     /// Absent: the key is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// Least and greatest value; absent: those of the type.
+    /// Minimum and maximum value; absent: those of the type.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
-    /// The disciplines that the key belongs to; empty: it belongs to no discipline.
+    /// Disciplines to which the key applies; empty: it does not depend on the discipline.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disciplines: Vec<String>,
 }
@@ -47,11 +47,11 @@ pub struct Bounds {
     pub high: u64,
 }
 
-/// What the declaration itself says of a key.
+/// The part of a key's description that its declaration contains.
 pub(crate) struct Declared {
     pub name: &'static str,
     pub kind: &'static str,
-    /// Lines of its comment.
+    /// Lines of its doc comment.
     pub text: &'static [&'static str],
     pub choices: fn() -> Vec<String>,
     pub bounds: Option<Bounds>,
@@ -59,7 +59,7 @@ pub(crate) struct Declared {
 
 /// The type of a key.
 pub(crate) trait KeyType {
-    /// The words that a value may be; empty: not a choice.
+    /// Possible values; empty: not a choice.
     fn choices() -> Vec<String> {
         Vec::new()
     }
@@ -109,9 +109,9 @@ impl<T: KeyType> KeyType for Vec<T> {
 
 /// A struct of keys.
 pub(crate) trait Table {
-    /// Of the struct.
+    /// Name of the struct.
     const NAME: &'static str;
-    /// Lines of its comment.
+    /// Lines of the struct's doc comment.
     const ABOUT: &'static [&'static str];
     const KEYS: &'static [Declared];
 
@@ -172,7 +172,7 @@ macro_rules! keys {
 }
 pub(crate) use keys;
 
-/// Declares an enum of words: the type of a key that is one of them.
+/// Declares an enum whose variants are the possible values of a key.
 macro_rules! choice {
     (
         $(#[$about:meta])*
@@ -194,7 +194,7 @@ macro_rules! choice {
 }
 pub(crate) use choice;
 
-/// How serde writes a value without fields.
+/// Serde's text for a value without fields.
 pub(crate) fn word(value: &impl Serialize) -> String {
     let written = serde_json::to_value(value).expect("serializable");
     written.as_str().expect("a word").to_string()
@@ -210,7 +210,7 @@ macro_rules! bounds {
 }
 pub(crate) use bounds;
 
-/// The least that a scenario has to say: every other key has a default.
+/// The smallest possible scenario: every other key has a default.
 const LEAST: &str = r#"{
     "seed": 0,
     "duration_ns": 1,
@@ -219,7 +219,7 @@ const LEAST: &str = r#"{
     "groups": [{"name": "", "policy": {"name": "every"}, "app": {"kind": "bulk"}}]
 }"#;
 
-/// The keys of `T`; what its smallest instance says is required.
+/// The keys of `T`; those in its smallest instance are required.
 fn table<T: Table + Serialize + DeserializeOwned>(least: Value) -> Vec<Key> {
     let full: T = serde_json::from_value(least.clone()).expect("all that is required");
     let full = serde_json::to_value(full).expect("serializable");
@@ -243,20 +243,20 @@ fn joined(lines: &[&str]) -> String {
     lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
 }
 
-/// A struct as callers may see it, for the classes that `tools/classes.py` makes.
+/// A struct, as described to callers, for the classes that `tools/classes.py` generates.
 #[derive(Clone, Debug, Serialize)]
 pub struct Class {
     pub name: &'static str,
     pub text: String,
-    /// Its table in [`scenario_keys`]; absent: it is of a result, and no key has a default.
+    /// Its table in [`scenario_keys`]; absent: it belongs to a result, whose keys have no defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<&'static str>,
     pub keys: Vec<Key>,
 }
 
-/// The keys of a direction, with the disciplines that some belong to.
+/// The keys of a direction, with the disciplines to which some of them are limited.
 pub(crate) fn channel_keys() -> &'static [Key] {
-    // Every run asks for them.
+    // Computed once, because every run needs them.
     static KEYS: OnceLock<Vec<Key>> = OnceLock::new();
     KEYS.get_or_init(|| {
         let least: Value = serde_json::from_str(LEAST).expect("JSON");

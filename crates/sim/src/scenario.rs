@@ -585,7 +585,8 @@ keys! {
         /// send buffer: most bytes written and not yet acknowledged
         pub send_buffer_bytes: u64 [1..=BUFFER_MAX],
         /// the send buffer grows with the congestion window, to twice of it
-        // As Linux's does (tcp_sndbuf_expand); else it has its whole size from the start.
+        // Linux's growth (tcp_sndbuf_expand); otherwise the buffer has its full size from the
+        // start.
         pub send_buffer_grows: bool,
         /// socket bsd43: a blocked writer wakes when this much of the send buffer is free, or all of it
         /// if it is smaller; 0: one cluster
@@ -638,7 +639,7 @@ impl SenderSpec {
         u64::from(self.initial_window_segments.max(1)) * mss
     }
 
-    /// The same sender on a host that allows a send buffer of at most `max_bytes`.
+    /// The sender's settings on a host that allows a send buffer of at most `max_bytes`.
     pub(crate) fn bounded(&self, max_bytes: Option<u64>) -> SenderSpec {
         let mut bounded = self.clone();
         if let Some(max_bytes) = max_bytes {
@@ -666,7 +667,7 @@ keys! {
         // They give the receiver an RTT estimate.
         pub timestamps: bool,
         /// the advertised window starts at 64 KiB and grows as data arrives (Linux)
-        // By two segments with each segment. Otherwise it is open from the start.
+        // The window grows by two segments with each segment; otherwise it is open from the start.
         pub slow_window: bool,
         /// the application reads this long after data arrives
         pub reader_lag_ns: u64 [0..=DELAY_MAX],
@@ -708,7 +709,7 @@ impl ReceiverSpec {
         self.socket == SocketLayer::Linux && self.recv_buffer_max_bytes > self.recv_buffer_bytes
     }
 
-    /// The same receiver on a host that allows a receive buffer of at most `max_bytes`.
+    /// The receiver's settings on a host that allows a receive buffer of at most `max_bytes`.
     pub(crate) fn bounded(&self, max_bytes: Option<u64>) -> ReceiverSpec {
         let mut bounded = self.clone();
         if let Some(max_bytes) = max_bytes {

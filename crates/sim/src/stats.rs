@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Distributions of times: in bounded memory, or from all values at hand.
+//! Distributions of times: in bounded memory, or exact if all values are available.
 
 use crate::result::Quantiles;
 use hdrhistogram::Histogram;
@@ -10,7 +10,7 @@ pub struct Times {
     sum: f64,
 }
 
-/// Recorded in units of this, so that the histogram stays small.
+/// Recording unit, which keeps the histogram small.
 const UNIT_NS: u64 = 1_000;
 
 impl Default for Times {
@@ -60,8 +60,8 @@ impl Times {
 const PER_DECADE: f64 = 40.0;
 
 impl Quantiles {
-    /// Exact ones, in nanoseconds, where all values are at hand: quantile q is the smallest value that at least a
-    /// share q of all does not exceed. Buckets as those of [`Times`].
+    /// Exact quantiles in nanoseconds: quantile q is the smallest value that at least a share q of
+    /// all values does not exceed. The buckets are those of [`Times`].
     pub fn exact(mut values: Vec<u64>) -> Quantiles {
         values.sort_unstable();
         let Some(&max) = values.last() else { return Quantiles::default() };
@@ -96,11 +96,11 @@ impl Quantiles {
     }
 }
 
-/// The nearest number to the exact mean of values, one at least.
+/// The double nearest to the exact mean of one or more values.
 fn mean(values: &[u64]) -> f64 {
     let sum: u128 = values.iter().map(|&value| u128::from(value)).sum();
     let count = values.len() as u128;
-    // As many digits as there is room for, and a last one that tells whether more follow.
+    // As many digits as fit, plus a sticky digit that shows whether more follow.
     let shift = sum.leading_zeros().min(127);
     let quotient = (sum << shift) / count;
     let has_rest = (sum << shift) % count > 0;

@@ -496,9 +496,10 @@ fn a_segment_is_lost_once_a_quarter_of_the_shortest_rtt_has_passed_and_a_tick_co
 
 #[test]
 fn a_retransmission_is_lost_when_what_left_after_it_has_arrived() {
-    // As sack_recovery_sends_by_what_was_delivered, but the copy of 2 is lost as well: it leaves the
-    // link at 45 ms. Segment 14 left after it, at 46 ms; its SACK comes at 86 ms (RFC 8985, 6.2, step 5):
-    // in flight are 15, 16 and 17. Of the window of 5.5: 2 and 18. 88 ms, SACK of 15: 19. 121 ms, of 16: 20.
+    // Like sack_recovery_sends_by_what_was_delivered, but the copy of 2 is lost as well: it leaves
+    // the link at 45 ms. Segment 14 left after it, at 46 ms; its SACK arrives at 86 ms (RFC 8985,
+    // 6.2, step 5): in flight are 15, 16 and 17. The window of 5.5 allows 2 and 18. 88 ms, SACK of
+    // 15: 19. 121 ms, of 16: 20.
     let over = json!({ "sender": { "recovery": "sack" } });
     let r = run(&ruler(losing_at(&[2, 45]), &[transfer(20, over)]));
     let out = sent(trace(&r));

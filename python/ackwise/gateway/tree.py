@@ -231,7 +231,7 @@ def accounting(layer: LinkLayer, framing: Framing) -> list[str]:
 def commands(
     settings: TreeSettings, device: str | None = None, *, leaves: bool = True
 ) -> list[list[str]]:
-    """The same tree as arguments of `tc`; without `leaves`, the script chooses the leaf queues."""
+    """The tree as arguments of `tc`; without `leaves`, the script chooses the leaf queues."""
     device = settings.interface if device is None else device
     text = netlink.handle_text
     on = ["dev", device]

@@ -159,7 +159,7 @@ def _with_rails(workload: Workload, word: str) -> Workload:
 
 
 def with_duration(plan: Plan, duration_ns: int) -> Plan:
-    """The same plan with the duration of every workload set to `duration_ns`."""
+    """The plan with the duration of every workload set to `duration_ns`."""
     return replace(plan, workloads=[replace(w, duration_ns=duration_ns) for w in plan.workloads])
 
 

@@ -42,7 +42,7 @@ def of_twin(twin: Twin, document: dict[str, Any], command: str) -> bytes:
 
 
 def _text(cell: dict[str, Any], tolerance_ns: int) -> dict[str, Any]:
-    """The same text and figures as on the terminal."""
+    """Text and figures of a cell, as on the terminal."""
     rows = []
     for title, unit, figure in table.rows_of(cell):
         name, texts = table.figures(unit, figure)

@@ -269,7 +269,7 @@ class _SameLosses:
     def in_simulator(
         self, job: Job, _scenario: Scenario, cancel: Cancel, keep: Path | None
     ) -> RunResult:
-        """The same run in the simulator, with the same losses."""
+        """The run in the simulator, with the kernel's losses."""
         return self._here(job, self._fed[job.combination, job.seed], cancel, keep)
 
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 const ACKS_LEAST: u32 = 8;
 /// Minimum share of ACKs that the receiver's policy must explain.
 const SHARE_LEAST: f64 = 0.5;
-/// The same minimum away from the receiver, where times are less exact.
+/// Minimum share away from the receiver, where times are less exact.
 const FAR_SHARE_LEAST: f64 = 0.8;
 const SHARE_HIGH: f64 = 0.9;
 /// Advantage that fitting may give, in general and where arrivals are regular.

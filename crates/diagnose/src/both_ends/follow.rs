@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Every packet that the ends of one flow sent, and whether it was lost on the way.
+//! Every packet that the ends of one flow sent, with its loss on the path.
 
 use super::{Host, Run, HOSTS};
 use ackwise_capture::sequence::Offsets;
@@ -7,39 +7,39 @@ use ackwise_capture::{tcp_flag, CaptureError, ReadOptions};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
-/// Times count from the flow's first packet with data.
+/// The packets of a flow. Times are relative to its first packet with data.
 #[derive(Debug)]
 pub struct FollowedFlow {
-    /// That packet, since the start of the run.
+    /// Time of that packet since the start of the run.
     pub first_data_ns: i64,
-    /// Last time that counts: end of the run, or a FIN.
+    /// Last relevant time: end of the run, or a FIN.
     pub end_ns: i64,
-    /// By time.
+    /// Packets in order of time.
     pub packets: Vec<FollowedPacket>,
 }
 
-/// A packet where it was sent. Numbers count from the first byte of data of either end.
+/// A packet at its sender. Sequence numbers are relative to the first byte of data of either end.
 #[derive(Clone, Debug)]
 pub struct FollowedPacket {
     pub time_ns: i64,
-    /// The end that sends the data sent it.
+    /// Whether the end that sends the data sent it.
     pub by_sender: bool,
     pub seq: i64,
     pub payload_bytes: u32,
     pub ack: i64,
     pub sacks: Vec<(i64, i64)>,
-    /// It starts below what was sent before.
+    /// Whether it starts below data sent before.
     pub again: bool,
-    /// It did not arrive, although a later one did.
+    /// Whether it did not arrive although a later one did.
     pub lost: bool,
 }
 
-/// A lost packet as the simulator's key `lose` names it.
+/// A lost packet in the form of the simulator's key `lose`.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Lost {
-    /// Its first byte of data; none: it carries none.
+    /// Offset of its first byte of data; None: it carries none.
     pub at_bytes: Option<i64>,
-    /// Which packet with that byte, or without data, counted from 1.
+    /// Ordinal among the packets with that byte, or without data, counted from 1.
     pub nth: u64,
 }
 
@@ -54,7 +54,7 @@ struct Seen {
     sacks: Box<[(u32, u32)]>,
 }
 
-/// Tells a packet from others of the same end.
+/// Distinguishes a packet from others of the same end.
 type Identity = (u16, u32);
 
 impl Seen {
@@ -67,7 +67,7 @@ impl Seen {
     }
 }
 
-/// Packets of one flow: by the host that captured them, then by the host that sent them.
+/// Packets of one flow, indexed by the host that captured them and by the host that sent them.
 type Captured = [[Vec<Seen>; 2]; 2];
 
 fn read(run: &Run, flow: usize, options: &ReadOptions<'_>) -> Result<Captured, CaptureError> {
@@ -90,11 +90,11 @@ fn read(run: &Run, flow: usize, options: &ReadOptions<'_>) -> Result<Captured, C
     Ok(captured)
 }
 
-/// Follows one flow, the data of which goes down to the client or up to the server; none if it sent none.
-/// `trace_first_ns`: when the run says that its first data left, `duration_ns`: how long it took.
+/// Follows one flow, whose data flows down to the client or up to the server; None if it sent no
+/// data. `trace_first_ns`: time of its first data in the run's result; `duration_ns`: duration of
+/// the run.
 ///
-/// # Errors
-/// As [`ackwise_capture::segments`].
+/// # Errors Those of [`ackwise_capture::segments`].
 pub fn follow(
     run: &Run,
     flow: usize,
@@ -110,7 +110,7 @@ pub fn follow(
     let Some(first) = left[sender as usize].iter().find(has_data) else { return Ok(None) };
     let both = || left.iter().copied().flatten();
     let data_ns = both().filter(has_data).map(|p| p.time_ns as i64).min().unwrap_or(0);
-    // The trace counts from the start of the run, captures have times of day.
+    // The trace's times are relative to the start of the run, the captures' are times of day.
     let start_ns = (first.time_ns as i64).wrapping_sub(trace_first_ns);
     let fins = both().filter(|p| p.has(tcp_flag::FIN)).map(|p| p.time_ns as i64);
     let end_ns = fins.fold(start_ns.saturating_add_unsigned(duration_ns), i64::min);
@@ -141,7 +141,7 @@ pub fn follow(
     }))
 }
 
-/// Numbers of a host that count from its first byte of data.
+/// Sequence numbers of a host relative to its first byte of data.
 fn numbers(left: &[Seen]) -> Offsets {
     let syn = left.iter().find(|p| p.has(tcp_flag::SYN));
     let mut numbers = Offsets::default();
@@ -149,8 +149,8 @@ fn numbers(left: &[Seen]) -> Offsets {
     numbers
 }
 
-/// Calls `take` with each packet but the last of the handshake, its numbers, its SACK blocks, and whether it starts
-/// below what was sent before.
+/// Calls `take` with each packet except the last of the handshake, with its numbers, its SACK
+/// blocks, and whether it starts below data sent before.
 fn collect<'a>(
     left: impl Iterator<Item = &'a Seen>,
     [mut own, mut peers]: [Offsets; 2],
@@ -168,12 +168,12 @@ fn collect<'a>(
     }
 }
 
-/// Identities of packets that did not arrive, although a later one did.
+/// Identities of packets that did not arrive although a later one did.
 fn lost(sent: &[Seen], arrived: &[Seen]) -> HashSet<Identity> {
     let mss = sent.iter().map(|p| p.payload_bytes).max().unwrap_or(0);
     let mut there = HashSet::new();
     for p in arrived {
-        // Receive offload merges packets that follow each other, under the first one's number.
+        // Receive offload merges consecutive packets under the first one's number.
         let pieces = if mss > 0 { p.payload_bytes.div_ceil(mss).max(1) } else { 1 };
         for piece in 0..pieces {
             let seq = p.seq.wrapping_add(piece.wrapping_mul(mss));
@@ -185,10 +185,9 @@ fn lost(sent: &[Seen], arrived: &[Seen]) -> HashSet<Identity> {
     counted.iter().map(Seen::identity).filter(|identity| !there.contains(identity)).collect()
 }
 
-/// Packets of the first flow that each host sent and the other did not get.
+/// Packets of the first flow that each host sent and the other did not receive.
 ///
-/// # Errors
-/// As [`ackwise_capture::segments`].
+/// # Errors Those of [`ackwise_capture::segments`].
 pub fn losses(run: &Run, options: &ReadOptions<'_>) -> Result<[Vec<Lost>; 2], CaptureError> {
     let captured = read(run, 0, options)?;
     Ok(HOSTS.map(|host| {
@@ -207,7 +206,7 @@ fn losses_of(sent: &[Seen], arrived: &[Seen]) -> Vec<Lost> {
     let mut bytes_lost: Vec<i64> = lost_data.map(|(_, &at)| at).collect();
     bytes_lost.sort_unstable();
     bytes_lost.dedup();
-    // How many packets carried each of those bytes, and how many no data.
+    // Number of packets that carried each of those bytes, and of those without data.
     let mut carried: HashMap<Option<i64>, u64> = HashMap::new();
     let mut found = Vec::new();
     for (p, &at) in sent.iter().zip(&begins) {
@@ -244,7 +243,8 @@ mod tests {
     #[test]
     fn merged_arrivals_are_not_losses() {
         let sent: Vec<_> = (0..6).map(|n| seen(n, MSS)).collect();
-        // As a capture behind receive offload has them: one packet for several, the first's number.
+        // Captured behind receive offload: one packet in place of several, with the first one's
+        // number.
         let arrived = [seen(0, MSS), seen(1, 3 * MSS), seen(5, MSS)];
         assert_eq!(lost(&sent, &arrived), HashSet::from([(4, 1 + MSS * 4)]));
     }
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn a_loss_is_named_by_its_byte_and_the_packets_that_carried_it() {
         let again = |n: u16, ident: u16| Seen { ident, ..seen(n, MSS) };
-        // 1 is lost and sent again twice, of which the first is lost, too; then an ACK without data.
+        // 1 is lost and retransmitted twice, the first time in vain; then an ACK without data.
         let sent = [
             seen(0, MSS),
             seen(1, MSS),

@@ -8,44 +8,44 @@ use ackwise_capture::{tcp_flag, CaptureError, ReadOptions};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What is wanted of the run.
+/// Measurements requested for a run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// Time of day at which the run starts; times in traces and samples count from it.
+    /// Time of day at the start of the run; times in traces and samples are relative to it.
     pub start_ns: u64,
-    /// Packets after it are not part of the run.
+    /// Packets after this time are not part of the run.
     pub end_ns: u64,
     /// Payload of a full segment; a larger packet is a merged one.
     pub mss_bytes: u32,
-    /// Time of day from which on the ways of ACKs are followed; none: they are not.
+    /// Time of day from which the paths of ACKs are followed; None: they are not.
     pub paths_from_ns: Option<u64>,
     pub flows: Vec<AskedFlow>,
 }
 
-/// What is wanted of one flow.
+/// Measurements requested for one flow.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AskedFlow {
-    /// The server sends the data.
+    /// Whether the server sends the data.
     pub down: bool,
-    /// Points of its trace; none: it has no trace.
+    /// Maximum points of its trace; None: no trace.
     pub trace_limit: Option<usize>,
     /// Times at which ACKs are counted.
     #[serde(default)]
     pub samples_ns: Vec<i64>,
 }
 
-/// What both captures show of one flow.
+/// Measurements of one flow from both captures.
 #[derive(Debug, Default, Serialize)]
 pub struct MeasuredFlow {
-    /// Data segments at the receiving host, merged ones counted apart.
+    /// Data segments at the receiving host; merged ones count separately.
     pub segments_received: u64,
-    /// Packets with an ACK only.
+    /// Packets that only acknowledge.
     pub acks_sent: u64,
-    /// Data of the receiving host that carried the ACK of data.
+    /// Data packets of the receiving host that carried an ACK of data.
     pub acks_piggybacked: u64,
-    /// `acks_sent` before each of the times asked for.
+    /// Value of `acks_sent` at each of the requested times.
     pub acks_at_samples: Vec<usize>,
     #[serde(skip)]
     pub rtt_ns: Vec<u64>,
@@ -56,7 +56,8 @@ pub struct MeasuredFlow {
     pub ack_path: Option<AckPath>,
 }
 
-/// Data where it was sent, and ACKs where they were sent, by time; numbers count from the first byte of data.
+/// Data and ACKs at their senders in order of time; sequence numbers are relative to the first byte
+/// of data.
 #[derive(Debug, Default, Serialize)]
 pub struct Trace {
     #[serde(skip)]
@@ -67,16 +68,15 @@ pub struct Trace {
     pub data_retransmitted: Vec<bool>,
     pub ack_time_ns: Vec<i64>,
     pub ack_seq: Vec<i64>,
-    /// Empty: no capture tells.
+    /// Reasons of the ACKs; empty, because captures do not show them.
     pub ack_reason: Vec<&'static str>,
-    /// More data or ACKs were sent than the limit.
+    /// Whether more data or ACKs were sent than the limit.
     pub truncated: bool,
 }
 
 /// Reads the captures of a run.
 ///
-/// # Errors
-/// As [`ackwise_capture::segments`].
+/// # Errors Those of [`ackwise_capture::segments`].
 pub fn measure(
     run: &Run,
     wanted: &Measured,
@@ -95,7 +95,7 @@ pub fn measure(
     Ok(followed.into_iter().map(Followed::finish).collect())
 }
 
-/// A flow while its captures are read.
+/// State of a flow while its captures are read.
 struct Followed<'a> {
     asked: &'a AskedFlow,
     found: MeasuredFlow,
@@ -148,11 +148,11 @@ impl<'a> Followed<'a> {
     }
 }
 
-/// At the host that receives the data.
+/// State at the host that receives the data.
 #[derive(Default)]
 struct Receiving {
     numbers: Offsets,
-    /// When each segment came that no ACK has covered yet.
+    /// Arrival times of the segments that no ACK has covered yet.
     waiting_ns: Vec<u64>,
     ack_times_ns: Vec<i64>,
 }
@@ -169,7 +169,8 @@ impl Receiving {
     }
 
     fn left(&mut self, p: &Passing<'_>, since_start_ns: i64, found: &mut MeasuredFlow) {
-        // Before any data, the handshake or a first request: it acknowledges none.
+        // Before any data it is part of the handshake or of a first request, and acknowledges no
+        // data.
         if p.segment.has(tcp_flag::SYN) || found.segments_received == 0 {
             return;
         }
@@ -194,8 +195,8 @@ impl Receiving {
     }
 }
 
-/// At the host that sends the data. An ACK that advances gives the RTT of the first segment that it newly covers,
-/// unless that was sent twice or reported by SACK before.
+/// State at the host that sends the data. An advancing ACK gives the RTT of the first segment that
+/// it newly covers, unless that was sent twice or reported by SACK before.
 #[derive(Default)]
 struct Sending {
     numbers: Offsets,
@@ -244,7 +245,7 @@ impl Sending {
         }
     }
 
-    /// The RTT that an ACK shows.
+    /// The RTT shown by an arriving ACK.
     fn arrived(&mut self, p: &Passing<'_>) -> Option<u64> {
         if p.segment.has(tcp_flag::SYN) || !p.segment.has(tcp_flag::ACK) || self.outstanding.is_empty() {
             return None;
@@ -259,7 +260,8 @@ impl Sending {
         first.map(|sent| p.time_ns.saturating_sub(sent.time_ns))
     }
 
-    /// What overlaps [start, end) gives no RTT: it was sent twice, or is reported by SACK.
+    /// Excludes segments that overlap [start, end) from RTT samples: they were sent twice, or
+    /// reported by SACK.
     fn mark(&mut self, start: i64, end: i64) {
         let from = self.outstanding.partition_point(|sent| sent.end <= start);
         for sent in self.outstanding.range_mut(from..).take_while(|sent| sent.start < end) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! What became of a flow's pure ACKs between its hosts, and how evenly its data came.
+//! Fate of a flow's pure ACKs between its hosts, and evenness of its data.
 
 use super::{is_pure_ack, Passing};
 use ackwise_capture::sequence::Offsets;
@@ -15,24 +15,24 @@ const PAUSE_NS: u64 = 200_000_000;
 pub struct AckPath<Delays = Vec<u64>> {
     pub acks_sent: u64,
     pub acks_dropped: u64,
-    /// From one host to the other.
+    /// Delays from one host to the other.
     pub delay_ns: Delays,
-    /// ACKs that advance nothing.
+    /// Number of ACKs that advance nothing.
     pub duplicate_acks_sent: u64,
     pub duplicate_acks_dropped: u64,
-    /// Data reported by SACK, each byte once.
+    /// Bytes reported by SACK, each counted once.
     pub sacked_bytes: u64,
-    /// Data reported by ACKs only that were dropped.
+    /// Bytes reported only by ACKs that were dropped.
     pub sacked_bytes_never_told: u64,
-    /// Data that arrived, retransmissions included.
+    /// Bytes of data that arrived, including retransmissions.
     pub data_bytes: u64,
-    /// Gaps between data of at least Linux's minimum RTO.
+    /// Number of gaps between data of at least Linux's minimum RTO.
     pub pauses: u64,
     pub paused_ns: u64,
 }
 
 impl AckPath {
-    /// The same with another view of its delays.
+    /// The record with its delays converted by `view`.
     pub fn with_delays<View>(self, view: impl FnOnce(Vec<u64>) -> View) -> AckPath<View> {
         let AckPath {
             acks_sent, acks_dropped, delay_ns, duplicate_acks_sent, duplicate_acks_dropped, ..
@@ -53,7 +53,7 @@ impl AckPath {
     }
 }
 
-/// What tells an ACK from the others: IP's identification counts the packets of a connection.
+/// Distinguishes an ACK from the others: the IP identification counts the packets of a connection.
 type Identity = (u16, u32);
 
 struct Ack {
@@ -71,7 +71,7 @@ pub(super) struct PathRecorder {
 }
 
 impl PathRecorder {
-    /// A packet of the data's receiver, where it left.
+    /// A packet of the data's receiver, at its departure.
     pub fn left(&mut self, p: &Passing<'_>) {
         if is_pure_ack(p.segment) {
             let identity = (p.segment.ip_ident, p.segment.ack);
@@ -79,14 +79,14 @@ impl PathRecorder {
         }
     }
 
-    /// A packet of the data's receiver, where it came.
+    /// A packet of the data's receiver, at its arrival.
     pub fn came(&mut self, p: &Passing<'_>) {
         if is_pure_ack(p.segment) {
             self.arrived_ns.insert((p.segment.ip_ident, p.segment.ack), p.time_ns);
         }
     }
 
-    /// A packet of the data's sender, where it came.
+    /// A packet of the data's sender, at its arrival.
     pub fn data(&mut self, p: &Passing<'_>) {
         if p.segment.payload_len == 0 {
             return;

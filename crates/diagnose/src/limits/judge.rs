@@ -176,7 +176,7 @@ pub(super) fn judge(
 }
 
 impl Judgment {
-    /// The same time with the limit undecided.
+    /// Marks all of the time as undecided.
     pub(super) fn undecided(self) -> Self {
         let mut undecided = Judgment { limits: BTreeMap::new(), spans: Vec::new(), ..self };
         if let (Some(first), Some(last)) = (self.spans.first(), self.spans.last()) {

@@ -308,7 +308,7 @@ mod tests {
     #[test]
     // [RFC 9438, 5.8]
     fn a_pause_does_not_count() {
-        // The same curve, with a pause of 100 s after the first 3 s.
+        // An identical curve, with a pause of 100 s after the first 3 s.
         let mut flow = Flow::new(1000);
         flow.cubic.on_loss(&flow.flight(), &mut flow.window);
         let mut start_ns = flow.now_ns;

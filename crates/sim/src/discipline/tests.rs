@@ -362,7 +362,7 @@ fn nothing_is_lost_unsaid_reordered_within_a_flow_or_kept_beyond_a_limit() {
         }
         dropped += stats.dropped_queue;
         filtered += stats.acks_filtered;
-        // The same seed gives the same packets.
+        // Equal seeds give equal packets.
         assert_eq!(run(&mut Channel::new(&spec, 1500, seed, 1), &offers), out);
     }
     assert!(dropped > 1_000 && filtered > 1_000, "{dropped} {filtered}");

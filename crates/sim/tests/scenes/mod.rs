@@ -80,7 +80,7 @@ pub fn run(scenario: &Scenario) -> RunResult {
     ackwise_sim::run(scenario, None).unwrap_or_else(|e| panic!("{e}\n{}", text(scenario)))
 }
 
-/// As it goes into `examples/run.rs`.
+/// The scenario as JSON, the input of `examples/run.rs`.
 pub fn text(scenario: &Scenario) -> String {
     serde_json::to_string(scenario).expect("serializable")
 }

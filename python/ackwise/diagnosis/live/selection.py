@@ -208,8 +208,7 @@ def _not(inner: bytes) -> bytes:
 
 
 def _failing_later(code: bytes, by: int) -> bytes:
-    """The same bytecode with its failing jumps (4 bytes beyond the end) moved `by` bytes
-    further."""
+    """Bytecode whose failing jumps (4 bytes beyond the end) go `by` bytes further."""
     made = bytearray(code)
     at = 0
     while at < len(code):
