@@ -145,14 +145,15 @@ $(FUZZ_ALL):
 	@$(BIN)/python tools/fuzzed.py $(FUZZ_GROUP) $@ $(FUZZ_SECONDS) $(MAKE) -s -C $(FUZZ_FOLDER) $(or $(filter $(FUZZ_CAPTURES) $(FUZZ_PYTHON),$@),fuzz) \
 		PYTHON=$(CURDIR)/$(BIN)/python FUZZ_SECONDS=$(FUZZ_SECONDS)
 
-# FORCE=1 renews also what is up to date, ONLY="NAME..." leaves out the rest.
+# Without a variable: every item with the age of its record.
 .PHONY: evidence
-evidence: build ## renew stale pages and checks of the kernel; FORCE=1, ONLY=NAME
-	$(BIN)/python tools/evidence.py $(if $(FORCE),--force) $(ONLY)
+evidence: build ## run experiments and long checks again: ONLY="NAME...", or the oldest, MINUTES=30
+	$(BIN)/python tools/evidence.py $(if $(CHANGED),--changed $(CHANGED)) \
+		$(if $(MINUTES),--minutes $(MINUTES)) $(ONLY)
 
 .PHONY: audit
 audit: build ## verdicts that flip with other seeds, lengths and sizes; NAME=EXPERIMENT or linux-EXPERIMENT
-	$(BIN)/python experiments/tools/audit.py --write $(NAME)
+	$(BIN)/python tools/audit.py --write $(NAME)
 
 .PHONY: lint
 lint: setup-lint build ## formatting, warnings, types, licences, generated docs
@@ -189,6 +190,7 @@ reproduce: build ## rerun every published experiment; page and figures in publis
 .PHONY: docs
 docs: build ## rewrite the generated parts of docs
 	$(BIN)/python tools/generated_docs.py --write
+	$(BIN)/python tools/pages.py --write
 
 .PHONY: site
 site: build $(VENV)/docs ## build the documentation's site into build/site

@@ -5,7 +5,7 @@
 
 Pages are kept where they are useful in the repository. This program lays them out for the site,
 rewrites the links between them, and adds generated pages: the reference of the command line and of
-the core, and a report.
+the core, and a report. The experiments' figures are drawn from their records.
 """
 
 import json
@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 import api_reference
 import command_reference
+import pages as experiments
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -53,7 +54,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "SECURITY.md",
         "CHANGELOG.md",
     ),
-    "Experiments": ("docs/experiments/*.md",),
+    "Experiments": ("docs/experiments/*.md", "experiments/README.md"),
     "Findings": ("docs/findings/*.md", "bench/README.md", "crates/*/tests/captures/README.md"),
     "Claims": ("spec/*.md", "docs/deviations.md"),
 }
@@ -209,7 +210,9 @@ def lay_out(to: Path) -> dict[str, list[str]]:
         for name, text in pages.items():
             write(to / folder / name, text)
     for source, page in layout.pages.items():
-        write(to / page, layout.rewritten(source, (ROOT / source).read_text(encoding="utf-8")))
+        text = layout.rewritten(source, (ROOT / source).read_text(encoding="utf-8"))
+        write(to / page, experiments.FIGURE.sub(r"![\2](figures/\1.svg)", text))
+    experiments.draw(to / "experiments" / "figures")
     done: set[str] = set()
     while left := layout.shown.keys() - done:  # a folder's page may add further files
         for path in sorted(left):

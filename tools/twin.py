@@ -9,8 +9,8 @@ and kernel gave.
 
 A row holds one measure of one link, workload, policy and group: in the simulator, on the kernel,
 and on the kernel with other seeds. For links drawn at random, a row holds the result of one cell of
-the sweep with each of two seeds. tools/evidence.py keeps them with the hash of what they follow
-from; docs/findings/tables.py makes the tables of docs/findings/disagreement.md of them.
+the sweep with each of two seeds. tools/evidence.py runs them and keeps the date, and
+docs/findings/tables.py makes the tables of docs/findings/disagreement.md from them.
 """
 
 import argparse

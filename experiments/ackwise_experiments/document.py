@@ -59,6 +59,7 @@ KEYS: dict[str, str] = {
     "experiments[].figures[].source": "the published figure it stands for",
     "experiments[].figures[].panels[]":
         "axes with their series, or a grid of cells: the figure's data",
+    "experiments[].figures[].columns": "how many panels stand side by side",
 }  # fmt: skip
 
 
@@ -113,6 +114,9 @@ def _panel(panel: Panel | Grid) -> dict[str, Any]:
         "title": panel.title,
         "x_label": panel.x_label,
         "y_label": panel.y_label,
+        "log_x": panel.log_x,
+        "log_y": panel.log_y,
+        "y_from_zero": panel.y_from_zero,
         "lines": [{"label": label, "y": number(y)} for label, y in panel.lines],
         "series": [_series(one) for one in panel.series],
     }
@@ -123,8 +127,26 @@ def _figure(figure: Figure) -> dict[str, Any]:
         "name": figure.name,
         "title": figure.title,
         "source": figure.source,
+        "columns": figure.columns,
         "panels": [_panel(panel) for panel in figure.panels],
     }
+
+
+def figure_of(made: dict[str, Any]) -> Figure:
+    """A figure from its data in a document."""
+    panels = [_grid_of(one) if one["kind"] == "grid" else _panel_of(one) for one in made["panels"]]
+    return Figure(made["name"], made["title"], panels, made["source"], made["columns"])
+
+
+def _grid_of(made: dict[str, Any]) -> Grid:
+    return Grid(**{key: value for key, value in made.items() if key != "kind"})
+
+
+def _panel_of(made: dict[str, Any]) -> Panel:
+    kept = {key: value for key, value in made.items() if key != "kind"}
+    lines = [(line["label"], line["y"]) for line in made["lines"]]
+    series = [Series(**one) for one in made["series"]]
+    return Panel(**kept | {"lines": lines, "series": series})
 
 
 def command(ran: Ran) -> str | None:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
 """The audit changes what it says, reads a page's verdicts, and lists those that flip."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import audit
-import evidence
-import experiments
+import pages
 import pytest
+import records
+from records import Record
 
 import ackwise_experiments as reproduce
 from ackwise.lab import build
@@ -36,11 +36,16 @@ def checks(up: float) -> list[check.Check]:
     )
 
 
-PAGE = experiments.renewed("<!-- checks: all --><!-- end -->", checks(44), "page")
+def record_of(found: list[check.Check]) -> Record:
+    kept = [pages.of_check(one) for one in found]
+    return Record("", "0", "2026-01-02", "", "", 1, checks=kept)
 
 
-def test_a_page_s_verdicts_are_read_back() -> None:
-    assert audit.verdicts(PAGE) == {
+RECORD = record_of(checks(44))
+
+
+def test_a_record_s_verdicts_are_read_back() -> None:
+    assert audit.verdicts(RECORD) == {
         ("speeds", "up|down, %"): True,
         ("speeds", "down, %"): True,
     }
@@ -53,76 +58,19 @@ def test_rows_of_one_name_in_two_tables_are_two() -> None:
             *check.grouped("second", [check.at_most("up", 45, second, basis=HELD)]),
         ]
 
-    page = experiments.renewed("<!-- checks: all --><!-- end -->", both(44, 46), "page")
-    known = audit.verdicts(page)
+    known = audit.verdicts(record_of(both(44, 46)))
     assert known == {("first", "up"): True, ("second", "up"): False}
     assert audit.told(known, audit.flips(known, both(46, 46))) == "`up` (first) fails"
     assert audit.told(known, audit.flips(known, both(44, 46))) == "none"
 
 
 def test_only_what_flips_is_listed() -> None:
-    known = audit.verdicts(PAGE)
+    known = audit.verdicts(RECORD)
     assert audit.flips(known, checks(44.9)) == []
     assert audit.told(known, []) == "none"
     assert audit.told(known, audit.flips(known, checks(45.1))) == "`up|down, %` fails"
     failing = {**known, ("speeds", "up|down, %"): False}
     assert audit.told(failing, audit.flips(failing, checks(44))) == "`up|down, %` passes"
-
-
-def test_the_list_of_a_page_is_replaced_and_the_rest_stays(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- audit -->\nold\n<!-- end of audit -->\nafter\n", encoding="utf-8")
-    for _ in range(2):
-        audit.keep(page, {"other seeds": "none", "twice as long": "not run"}, "0f")
-        text = page.read_text(encoding="utf-8")
-        assert audit.listed(text).get("twice as long") == "not run"
-        assert audit.audited(text) == "0f"
-        assert text == (
-            "before\n<!-- audit: inputs 0f -->\n\n- other seeds: none\n- twice as long: not run\n\n"
-            "<!-- end of audit -->\nafter\n"
-        )
-
-
-@pytest.mark.parametrize("name", audit.places())
-def test_a_stale_list_says_so(name: str) -> None:
-    complaint = audit.complaint(name)
-    assert not complaint, f"{name}: {complaint}; `audit.py --mark` lets the page say so"
-
-
-def test_a_list_is_stale_when_what_it_followed_from_has_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    inputs = ["0f"]
-    monkeypatch.setattr(evidence, "PAGES", tmp_path)
-    monkeypatch.setattr(evidence, "item", lambda _name: SimpleNamespace(inputs=lambda: inputs[0]))
-    page = tmp_path / "dynamic.md"
-    page.write_text("<!-- audit -->\n<!-- end of audit -->\n", encoding="utf-8")
-    assert "lists other changes" in audit.complaint("dynamic")
-    audit.mark("dynamic")
-    assert set(audit.listed(page.read_text(encoding="utf-8")).values()) == {audit.NOT_RUN}
-    assert audit.complaint("dynamic") == ""
-    ran = dict.fromkeys(audit.changes_of("dynamic"), "none")
-    audit.keep(page, ran, "0f")
-    assert audit.complaint("dynamic") == ""
-    inputs[0] = "1e"
-    assert audit.complaint("dynamic") == "its audit is stale"
-    audit.mark("dynamic")
-    text = page.read_text(encoding="utf-8")
-    assert audit.complaint("dynamic") == ""
-    assert audit.STALE in text
-    assert (audit.listed(text), audit.audited(text)) == (ran, "0f")
-    inputs[0] = "0f"
-    assert audit.complaint("dynamic") == "its audit holds and says that it does not"
-    audit.mark("dynamic")
-    assert audit.STALE not in page.read_text(encoding="utf-8")
-
-
-def test_a_stale_page_is_not_audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = tmp_path / "dynamic.md"
-    page.write_text(PAGE + "<!-- audit -->\n<!-- end of audit -->\n", encoding="utf-8")
-    monkeypatch.setattr(evidence, "PAGES", tmp_path)
-    with pytest.raises(SystemExit, match="its page is stale; run `make evidence ONLY=dynamic`"):
-        audit.audit("dynamic", [], write=True)
 
 
 def test_runs_of_the_lab_have_other_seeds_wherever_they_are_started(
@@ -240,22 +188,22 @@ def test_only_what_a_change_affects_is_run_again(monkeypatch: pytest.MonkeyPatch
     assert audited(changes.queues(2)) == ({"queued"}, [10])
 
 
-def test_single_changes_leave_the_other_lines_of_the_list(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = tmp_path / "dynamic.md"
-    inputs = evidence.item("dynamic").inputs()
-    page.write_text(PAGE + f"<!-- audit: inputs {inputs} -->\n<!-- end of audit -->\n")
-    audit.keep(page, {"other seeds": "`up` fails"}, inputs)
-    monkeypatch.setattr(evidence, "PAGES", tmp_path)
-    monkeypatch.setattr(evidence, "page_record", lambda _name: SimpleNamespace(inputs=inputs))
-    monkeypatch.setattr(audit.Audit, "run", lambda _self, _change: checks(44.5))
-    audit.audit("dynamic", ["delays -20%"], write=True)
-    found = audit.listed(page.read_text(encoding="utf-8"))
-    assert (found.pop("other seeds"), found.pop("delays -20%")) == ("`up` fails", "none")
-    assert set(found.values()) == {audit.NOT_RUN}
+def test_an_audit_is_kept_as_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
+    monkeypatch.setattr(pages, "PAGES", tmp_path)
+    with pytest.raises(SystemExit, match="has no record; run `make evidence ONLY=dynamic`"):
+        audit.audit("dynamic", [], write=True)
+    records.write("dynamic", RECORD)
+    page = "Measured at \n<!-- audit -->\n<!-- end of audit -->\n"
+    (tmp_path / "dynamic.md").write_text(page)
+    monkeypatch.setattr(audit.Audit, "run", lambda _self, _change: checks(45.5))
+    audit.audit("dynamic", [], write=True)
+    kept = records.read("audit-dynamic")
+    assert kept is not None
+    assert kept.notes == [f"{words}: `up|down, %` fails" for words in audit.changes_of("dynamic")]
+    assert "- delays -20%: `up|down, %` fails" in (tmp_path / "dynamic.md").read_text()
     with pytest.raises(SystemExit, match="clock -2% is not open; changes: other seeds, "):
-        audit.audit("dynamic", ["clock -2%"], write=True)
+        audit.audit("dynamic", ["clock -2%"], write=False)
 
 
 def test_the_simulated_part_of_dynamic_shows_rows_of_its_page() -> None:
@@ -267,7 +215,9 @@ def test_the_simulated_part_of_dynamic_shows_rows_of_its_page() -> None:
         request_runs=2,
     )
     found = dynamic.simulated_checks(dynamic.simulate(small, Runner()))
-    known = audit.verdicts((evidence.PAGES / "dynamic.md").read_text(encoding="utf-8"))
+    record = records.read("dynamic")
+    assert record is not None
+    known = audit.verdicts(record)
     rows = {audit.row(one) for one in found}
     assert rows
     assert rows < known.keys()
@@ -278,24 +228,11 @@ def test_a_change_without_effect_is_not_said_to_flip_nothing(
 ) -> None:
     one = audit.Audit("one")
     monkeypatch.setattr(one, "run", lambda _change: None)
-    assert audit.flips_with(one, changes.other_seed, "") == "changes nothing here"
+    assert audit.flips_with(one, changes.other_seed, RECORD) == "changes nothing here"
     for up, said in (
         (45.1, "`up|down, %` fails"),
         (44.5, "none"),
         (44, "none, and no figure differs"),
     ):
         monkeypatch.setattr(one, "run", lambda _change, up=up: checks(up))
-        assert audit.flips_with(one, changes.other_seed, PAGE) == said
-
-
-def test_the_list_is_no_part_of_a_page_s_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(evidence.PAGES, tmp_path / "experiments")
-    monkeypatch.setattr(evidence, "PAGES", tmp_path / "experiments")
-    for name in reproduce.NAMES["simulator"]:
-        before = evidence.page_output(name)
-        audit.keep(evidence.PAGES / f"{name}.md", {"other seeds": "`up` fails"}, "0f")
-        assert "- other seeds: `up` fails" in evidence.PAGES.joinpath(f"{name}.md").read_text()
-        assert evidence.page_output(name) == before
-        assert evidence.page_record(name) is not None
+        assert audit.flips_with(one, changes.other_seed, RECORD) == said
