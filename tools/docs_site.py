@@ -46,7 +46,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "docs/README.md",
     ),
     "Commands": ("commands/",),
-    "Core API": ("core/README.md", "api/", "examples/*/README.md"),
+    "Core API": ("core/README.md", "api/", "crates/*/README.md", "examples/*/README.md"),
     "Inside": (
         "ARCHITECTURE.md",
         "docs/inside/*.md",
