@@ -70,7 +70,8 @@ def _brief(kind: Any) -> _Convert:
 
 def read(kind: type[T], given: Mapping[str, Any]) -> T:
     """The instance described by `given`, parsed JSON. TypeError for other keys."""
-    return cast(T, _reading(kind)(given))
+    reading: Any = _reading  # mypy takes a class for what cannot be a key of a cache
+    return cast(T, reading(kind)(given))
 
 
 @cache
@@ -106,7 +107,7 @@ def _reader(hint: Any) -> _Convert | None:
     return None
 
 
-def _of_kind(kinds: list[type[Any]]) -> _Convert:
+def _of_kind(kinds: list[Any]) -> _Convert:
     by_name = {get_args(get_type_hints(kind)["kind"])[0]: _reading(kind) for kind in kinds}
     return lambda given: by_name[given["kind"]](given)
 

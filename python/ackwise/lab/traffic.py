@@ -80,9 +80,9 @@ def build(
                 "Linux sets initial_window_segments per route, not per flow",
                 "give all groups of a direction the same value",
             )
-    for key, value in extras.sysctls.items():
+    for key, wanted in extras.sysctls.items():
         for host in (CLIENT, SERVER):
-            traffic.sysctls[host, _IPV4 + key] = str(value)
+            traffic.sysctls[host, _IPV4 + key] = str(wanted)
     flows = sorted(_starts(scenario), key=lambda f: (f.start_ns, f.group, f.number))
     if len(flows) > FLOWS_MAX:
         refuse(
