@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from ackwise.engine.diagnosis import Document
     from ackwise.results.compare import Comparison
     from ackwise.results.export import Row
     from ackwise.sweeps.run import Spread
@@ -331,7 +332,7 @@ class Diagnosis(Sequence[Transfer]):
     Transfers are made as they are asked for: all of a large capture may not fit into memory.
     """
 
-    def __init__(self, found: dict[str, Any]) -> None:
+    def __init__(self, found: "Document") -> None:
         self._document = found
         self._ranked = table.rank(found)
 

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ackwise.diagnosis.transfer import Transfer
+    from ackwise.engine.diagnosis import Document
     from ackwise.replays import ReplaySettings
 
 _TEXT = """\
@@ -167,7 +168,7 @@ def _replay_settings(paths: tuple[str, ...], what_if: _WhatIf) -> "ReplaySetting
     )
 
 
-def _policies(diagnosis: dict[str, Any], what_if: _WhatIf) -> "Callable[[Transfer], None]":
+def _policies(diagnosis: "Document", what_if: _WhatIf) -> "Callable[[Transfer], None]":
     """Shows the policies below a transfer."""
     from ackwise.diagnosis import whatif
     from ackwise.plans import units

@@ -2,10 +2,10 @@
 """Description of how a transfer's receiver acknowledges, with the packets that show it."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from ackwise.diagnosis.advice import counted
 from ackwise.diagnosis.transfer import Transfer
+from ackwise.engine.diagnosis import Acking, Example, Habits, Verdict
 from ackwise.plans.policy import STOCK
 
 # Well-known timers; the kernel's tick lies within the tolerance.
@@ -56,7 +56,7 @@ _OFFLOADS = {
 
 def sentences(transfer: Transfer) -> Iterator[str]:
     """The receiver's acknowledging: policy and timing first, then anything unusual."""
-    acking: dict[str, Any] = transfer.half["acking"]
+    acking = transfer.half["acking"]
     habits = acking["habits"]
     piggybacked = transfer.half["counts"]["acks"]["piggybacked"]
     yield " ".join([f"ACKs: {_policy(acking['verdict'], piggybacked)}", *_timing(habits)])
@@ -66,11 +66,11 @@ def sentences(transfer: Transfer) -> Iterator[str]:
         why, line = _OFFLOADS[habits["offload"]]
         yield (
             f"{habits['merged_packets']} packets are larger than the MSS"
-            f"{_where(habits, 'merged')}: {why}. To see the packets on the wire: {line}"
+            f"{_where(habits['merged_examples'])}: {why}. To see the packets on the wire: {line}"
         )
 
 
-def _policy(verdict: dict[str, Any], piggybacked: int) -> str:
+def _policy(verdict: Verdict, piggybacked: int) -> str:
     if verdict["undecided"] == "few-acks" and piggybacked >= _FEW:
         return (
             f"{piggybacked} were carried by data of the other direction; too few pure ACKs to "
@@ -104,7 +104,7 @@ def _names(policies: list[str]) -> list[str]:
     return [found[0] if len(found) == 1 else family for family, found in families.items()]
 
 
-def _timing(habits: dict[str, Any]) -> Iterator[str]:
+def _timing(habits: Habits) -> Iterator[str]:
     """When ACKs leave: on arrival of data, or after a wait."""
     prompt, late = habits["prompt_segments"], habits["late_ns"]
     told = []
@@ -112,12 +112,12 @@ def _timing(habits: dict[str, Any]) -> Iterator[str]:
         told.append(
             f"{prompt['samples']} were sent as data arrived, each for "
             f"{counted(prompt['p50'], 'segment')}"
-            f"{_where(habits, 'prompt', 'median; ')}"
+            f"{_where(habits['prompt_examples'], 'median; ')}"
         )
     if late["samples"] >= _FEW and late["p50"] >= _WAIT_LEAST_NS:
         told.append(
             f"{late['samples']} were delayed by {late['p50'] / 1e6:.3g} ms"
-            f"{_where(habits, 'late', 'median; ')}{_timer(late['p50'] / 1e9)}"
+            f"{_where(habits['late_examples'], 'median; ')}{_timer(late['p50'] / 1e9)}"
         )
     if told:
         yield f"{'; '.join(told)}."
@@ -125,13 +125,14 @@ def _timing(habits: dict[str, Any]) -> Iterator[str]:
         yield f"Quickack phase: the first {habits['quick_acks']} ACKs cover one segment each."
 
 
-def _stretch(acking: dict[str, Any], capture_loss: float) -> Iterator[str]:
+def _stretch(acking: Acking, capture_loss: float) -> Iterator[str]:
     """ACKs for many segments, and whether the receiver, the path or the capture caused them."""
     thinning, verdict, habits = acking["thinning"], acking["verdict"], acking["habits"]
     missing = thinning["missing_acks"] if thinning else 0
     sent = missing + thinning["seen_acks"] if thinning else 0
+    examples = thinning["missing_examples"] if thinning else []
     if missing > _WORTH * sent:
-        gaps = f"as gaps in its IP identification show{_where(thinning, 'missing')}"
+        gaps = f"as gaps in its IP identification show{_where(examples)}"
         if missing > _BEYOND_CAPTURE * capture_loss * sent:
             yield (
                 f"ACK thinning: {missing} of the receiver's {sent} ACKs did not arrive here, {gaps}"
@@ -152,18 +153,19 @@ def _stretch(acking: dict[str, Any], capture_loss: float) -> Iterator[str]:
             whose = "; a capture at the receiver would show whether an ACK filter made them"
         yield (
             f"Stretch ACKs (three segments or more): {habits['stretch_acks']}"
-            f"{_where(habits, 'stretch')}{whose}."
+            f"{_where(habits['stretch_examples'])}{whose}."
         )
 
 
-def _remarkable(acks: int, habits: dict[str, Any]) -> Iterator[str]:
+def _remarkable(acks: int, habits: Habits) -> Iterator[str]:
     if habits["window_bound_acks"] > _WORTH * acks:
-        where = _where(habits, "window_bound")
+        where = _where(habits["window_bound_examples"])
         yield f"ACKs of a whole window: {habits['window_bound_acks']}{where}."
     if habits["window_updates"] > _WORTH * acks:
         yield (
             f"Window updates without new data: {habits['window_updates']}"
-            f"{_where(habits, 'window_update')}; the application's reads determine when they leave."
+            f"{_where(habits['window_update_examples'])}; the application's reads determine when "
+            "they leave."
         )
     if habits["compressed_acks"] > _WORTH * acks:
         yield (
@@ -179,8 +181,8 @@ def _timer(seconds: float) -> str:
     return ""
 
 
-def _where(habits: dict[str, Any], kind: str, what: str = "") -> str:
+def _where(examples: list[Example], what: str = "") -> str:
     """Numbers of the packets that show it, in brackets."""
-    numbers = [str(example["number"]) for example in habits[f"{kind}_examples"]]
+    numbers = [str(example["number"]) for example in examples]
     packets = "packet" if len(numbers) == 1 else "packets"
     return f" ({what}{packets} {', '.join(numbers)})" if numbers else ""

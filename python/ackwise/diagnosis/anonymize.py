@@ -4,9 +4,9 @@
 Pseudonyms are numbered in the order of the connections, so the same capture gives the same ones.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
+from ackwise.engine.diagnosis import Document, File
 from ackwise.results.lazy import changed, outlines
 
 # Interface fields that identify: names, and filters, which contain addresses.
@@ -27,7 +27,7 @@ class _Pseudonyms:
         return self._known.setdefault(word, f"{self._kind}-{len(self._known) + 1}")
 
 
-def anonymized(diagnosis: Mapping[str, Any]) -> dict[str, Any]:
+def anonymized(diagnosis: Document) -> Document:
     """An anonymized copy with all measurements. Times are relative to the start of the capture."""
     hosts, ports = _Pseudonyms("host"), _Pseudonyms("port")
 
@@ -36,7 +36,7 @@ def anonymized(diagnosis: Mapping[str, Any]) -> dict[str, Any]:
         return f"{hosts.of(host.strip('[]'))}:{ports.of(port)}"
 
     named = [list(map(endpoint, one["endpoints"])) for one in outlines(diagnosis["connections"])]
-    return {
+    copy = {
         "anonymized": True,
         **{key: 0 if key.endswith(_DATE) else value for key, value in diagnosis.items()},
         "files": [_file(file, n) for n, file in enumerate(diagnosis["files"], 1)],
@@ -45,9 +45,10 @@ def anonymized(diagnosis: Mapping[str, Any]) -> dict[str, Any]:
             lambda n, connection: {**connection, "endpoints": named[n]},
         ),
     }
+    return cast(Document, copy)
 
 
-def _file(file: Mapping[str, Any], number: int) -> dict[str, Any]:
+def _file(file: File, number: int) -> File:
     interfaces = [
         {key: None if key in (*_NAMES, *_DATES) else value for key, value in interface.items()}
         for interface in file["interfaces"]

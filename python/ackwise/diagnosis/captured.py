@@ -2,11 +2,11 @@
 """What a capture cannot show about a transfer, and which capture would show it."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from ackwise import engine
 from ackwise.diagnosis.advice import counted, size
 from ackwise.diagnosis.transfer import Transfer
+from ackwise.engine.diagnosis import Connection
 from ackwise.errors import printable
 
 WHOLE = "tcpdump -i DEVICE -B 65536 -s 128 -w whole.pcap tcp"  # buffer of 64 MiB
@@ -32,7 +32,7 @@ def sentences(transfer: Transfer) -> Iterator[str]:
         yield from _processor(transfer)
 
 
-def _handshake(connection: dict[str, Any]) -> Iterator[str]:
+def _handshake(connection: Connection) -> Iterator[str]:
     silent = [
         end
         for end, offer in zip(connection["endpoints"], connection["options"], strict=True)

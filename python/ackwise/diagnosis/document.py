@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The diagnosis of captures as a document, and notes on the captures themselves."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ackwise import __version__, engine
 from ackwise.diagnosis import captured, lifted
+from ackwise.engine.diagnosis import Connection, Document
 from ackwise.errors import InputError, printable, quoted
 from ackwise.results.lazy import Lazy, changed
 
@@ -17,7 +18,7 @@ _DETAILS = ("spans", "bucket_upper", "bucket_count", "scores")
 _EXAMPLES = "_examples"
 
 
-def of_captures(paths: Sequence[str]) -> dict[str, Any]:
+def of_captures(paths: Sequence[str]) -> Document:
     """The document for a list of captures. Raises InputError for a file that is no capture or holds
     no TCP."""
     for path in paths:
@@ -27,7 +28,7 @@ def of_captures(paths: Sequence[str]) -> dict[str, Any]:
     if not len(found):
         names = ", ".join(printable(path) for path in paths)
         raise InputError(f"{names}: no TCP found; capture a transfer at its sender or receiver")
-    return {
+    whole = {
         "schema_version": SCHEMA_VERSION,
         "kind": "diagnosis",
         "provenance": {"ackwise_version": __version__},
@@ -36,14 +37,15 @@ def of_captures(paths: Sequence[str]) -> dict[str, Any]:
             range(len(found)), lambda n: lifted.with_next(found.connection(n)), found.outline
         ),
     }
+    return cast(Document, whole)
 
 
-def brief(diagnosis: Mapping[str, Any], whole: Collection[int]) -> dict[str, Any]:
+def brief(diagnosis: Document, whole: Collection[int]) -> Document:
     """The diagnosis with details of only the connections in `whole`: nobody reads the details of
     thousands of others, which make up most of the bytes."""
 
-    def change(n: int, connection: dict[str, Any]) -> dict[str, Any]:
-        return connection if n in whole else dict(_without_details(connection))
+    def change(n: int, connection: Connection) -> Connection:
+        return connection if n in whole else _without_details(connection)
 
     return {**diagnosis, "connections": changed(diagnosis["connections"], change)}
 
@@ -58,7 +60,7 @@ def _without_details(tree: Any) -> Any:
     return [_without_details(one) for one in tree] if isinstance(tree, list) else tree
 
 
-def notes(diagnosis: dict[str, Any]) -> Iterator[str]:
+def notes(diagnosis: Document) -> Iterator[str]:
     """What a reader has to know about the captures."""
     for file in diagnosis["files"]:
         name = printable(file["name"])

@@ -9,9 +9,9 @@ delay. The lowest bound above the transfer's rate is the next limit.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ackwise.diagnosis.transfer import Transfer, transfers
+from ackwise.engine.diagnosis import Connection
 
 # share of the time; a smaller one may be accidental
 SHARE_LEAST = 0.02
@@ -75,7 +75,7 @@ def _waiting(transfer: Transfer, lifted: str) -> Iterator[Bound]:
         yield Bound(max(waits)[1], 8 * transfer.bytes / whole)
 
 
-def with_next(connection: dict[str, Any]) -> dict[str, Any]:
+def with_next(connection: Connection) -> Connection:
     """The connection, with `next_limits_bps` added to `limits` of each direction that carries
     data."""
     for transfer in transfers(connection):

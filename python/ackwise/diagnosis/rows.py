@@ -7,21 +7,22 @@ endpoint. Rows are generated one by one and need not all have the same columns.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from ackwise.diagnosis.sentences import SAYINGS
+from ackwise.engine.diagnosis import Connection, Document, Judgment
 from ackwise.results.export import Row
 
 Value = str | int | float | None
 
 
-def connections(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
+def connections(diagnosis: Document) -> Iterator[Row]:
     """One row for each connection."""
     for one in diagnosis["connections"]:
         yield {"connection": one["index"], **dict(_connection(one))}
 
 
-def _connection(one: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
+def _connection(one: Connection) -> Iterator[tuple[str, Value]]:
     yield from zip(("endpoint_0", "endpoint_1"), one["endpoints"], strict=True)
     for key in ("initiator_known", "start_ns", "end_ns", "ending", "packets"):
         yield key, _plain(one[key])
@@ -30,12 +31,12 @@ def _connection(one: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
     for of in (0, 1):
         yield f"repeated_packets_{of}", one["repeated_packets"][of]
         yield f"distance_{of}_ns", one["distance_ns"][of]
-        offered = one["options"][of] or {}
+        offered: Mapping[str, Any] = one["options"][of] or {}
         for name in ("mss_bytes", "window_scale", "sack_permitted", "timestamps"):
             yield f"option_{name}_{of}", _plain(offered.get(name))
 
 
-def halves(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
+def halves(diagnosis: Document) -> Iterator[Row]:
     """Two rows for each connection: one endpoint's sending, and the other's acknowledging."""
     for one in diagnosis["connections"]:
         for of, half in enumerate(one["halves"]):
@@ -50,22 +51,22 @@ def halves(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
             }
 
 
-def _judged(judgment: Mapping[str, Any]) -> dict[str, Any]:
+def _judged(judgment: Judgment) -> dict[str, object]:
     """A judgment's figures. Shares have columns of their own, spans a table."""
     return {k: v for k, v in judgment.items() if k not in ("limits", "spans", "stalls_ns")}
 
 
-def spans(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
+def spans(diagnosis: Document) -> Iterator[Row]:
     """One row for each period in which one limit held."""
     for one in diagnosis["connections"]:
         for of, half in enumerate(one["halves"]):
             for span in half["limits"]["spans"]:
-                yield {"connection": one["index"], "half": of, **span}
+                yield {"connection": one["index"], "half": of, **cast(Row, span)}
 
 
-def policies(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
+def policies(diagnosis: Document) -> Iterator[Row]:
     """One row for each policy replayed on a half; no rows without a replay."""
-    for one in diagnosis.get("replay", {}).get("directions", ()):
+    for one in diagnosis["replay"]["directions"] if "replay" in diagnosis else ():
         endpoints = diagnosis["connections"][one["connection"]]["endpoints"]
         for cell in one["cells"]:
             yield {
@@ -78,7 +79,7 @@ def policies(diagnosis: Mapping[str, Any]) -> Iterator[Row]:
             }
 
 
-TABLES: dict[str, Callable[[Mapping[str, Any]], Iterator[Row]]] = {
+TABLES: dict[str, Callable[[Document], Iterator[Row]]] = {
     "connections": connections,
     "halves": halves,
     "spans": spans,

@@ -2,7 +2,6 @@
 """A diagnosis as text: three lines for each transfer, then the details behind them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from rich.text import Text
 
@@ -11,6 +10,7 @@ from ackwise.diagnosis.advice import Advice, counted, rate, size, time
 from ackwise.diagnosis.lifted import Bound
 from ackwise.diagnosis.sentences import SAYINGS
 from ackwise.diagnosis.transfer import Transfer, transfers
+from ackwise.engine.diagnosis import Document
 from ackwise.errors import printable
 from ackwise.results.console import Console
 from ackwise.results.lazy import Lazy, outlines
@@ -66,12 +66,12 @@ def is_minor(transfer: Transfer) -> bool:
     return transfer.bytes < _MINOR * other.bytes and harmless >= _HARMLESS_SHARE
 
 
-def rank(diagnosis: dict[str, Any]) -> Sequence[Transfer]:
+def rank(diagnosis: Document) -> Sequence[Transfer]:
     """All transfers sorted by time lost, then by size."""
     return ranked_by(order(diagnosis), diagnosis)
 
 
-def order(diagnosis: dict[str, Any]) -> Order:
+def order(diagnosis: Document) -> Order:
     """The order of `rank`, computed from outlines of the connections; an anonymized copy has the
     same."""
     found = sorted(
@@ -82,7 +82,7 @@ def order(diagnosis: dict[str, Any]) -> Order:
     return [(n, of) for _, _, n, of in found]
 
 
-def ranked_by(places: Order, diagnosis: dict[str, Any]) -> Sequence[Transfer]:
+def ranked_by(places: Order, diagnosis: Document) -> Sequence[Transfer]:
     """The transfers in a known order."""
     connections = diagnosis["connections"]
     parts = outlines(connections)

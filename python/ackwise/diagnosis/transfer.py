@@ -4,7 +4,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+
+from ackwise.engine.diagnosis import Connection, Half, Judgment
 
 NS = 1e9
 _ETHERNET_MSS_BYTES = 1460
@@ -14,21 +15,19 @@ _ETHERNET_MSS_BYTES = 1460
 class Transfer:
     """Data sent by endpoint `of` of a connection. Bytes are payload; rates are bit/s."""
 
-    connection: dict[str, Any]
+    connection: Connection
     of: int
     dropped_share: float = 0.0  # share of the capture's packets that it dropped, by its own count
 
     @property
-    def half(self) -> dict[str, Any]:
+    def half(self) -> Half:
         """The engine's report on this direction."""
-        half: dict[str, Any] = self.connection["halves"][self.of]
-        return half
+        return self.connection["halves"][self.of]
 
     @property
-    def judgment(self) -> dict[str, Any]:
+    def judgment(self) -> Judgment:
         """The judgment of what limited this direction."""
-        judgment: dict[str, Any] = self.half["limits"]
-        return judgment
+        return self.half["limits"]
 
     @property
     def sender(self) -> str:
@@ -158,7 +157,7 @@ class Transfer:
         return max(self.missed_share, self.back.missed_share, self.dropped_share)
 
 
-def transfers(connection: dict[str, Any]) -> Iterator[Transfer]:
+def transfers(connection: Connection) -> Iterator[Transfer]:
     """The directions of a connection that carry data, the larger first."""
     both = [Transfer(connection, of) for of in (0, 1)]
     yield from sorted((t for t in both if t.bytes), key=lambda t: (-t.bytes, t.of))

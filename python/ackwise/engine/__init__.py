@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ackwise.engine import typed
+from ackwise.engine.diagnosis import Connection, Document, Notes, Series
 from ackwise.engine.result import Quantiles, RunResult
 from ackwise.engine.scenario import Scenario
 from ackwise.errors import InputError, RunError, printable
@@ -270,24 +271,28 @@ class Diagnosis:
         return len(self._all)
 
     @property
-    def notes(self) -> dict[str, Any]:
+    def notes(self) -> Notes:
         """Statements about the captures themselves."""
-        return dict(json.loads(self._all.notes()))
+        found: Notes = json.loads(self._all.notes())
+        return found
 
-    def connection(self, index: int) -> dict[str, Any]:
+    def connection(self, index: int) -> Connection:
         """One connection, created anew by each call: all together may not fit into memory."""
-        return dict(json.loads(self._all[index]))
+        found: Connection = json.loads(self._all[index])
+        return found
 
-    def outline(self, index: int) -> dict[str, Any]:
+    def outline(self, index: int) -> Connection:
         """The part of a connection needed for ranking: some keys of `connection`, thirty times as
         fast."""
-        return dict(json.loads(self._all.outline(index)))
+        found: Connection = json.loads(self._all.outline(index))
+        return found
 
 
-def diagnose(paths: Sequence[str]) -> dict[str, Any]:
+def diagnose(paths: Sequence[str]) -> Document:
     """A diagnosis with all its connections. Raises InputError like `Diagnosis`."""
     found = Diagnosis(paths)
-    return {**found.notes, "connections": [found.connection(n) for n in range(len(found))]}
+    connections = [found.connection(n) for n in range(len(found))]
+    return cast(Document, {**found.notes, "connections": connections})
 
 
 def is_at_host(distance_ns: int | None) -> bool:
@@ -295,9 +300,7 @@ def is_at_host(distance_ns: int | None) -> bool:
     return distance_ns is not None and distance_ns < _loaded().AT_HOST_NS
 
 
-def diagnosis_series(
-    paths: Sequence[str], wanted: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+def diagnosis_series(paths: Sequence[str], wanted: Sequence[Mapping[str, Any]]) -> list[Series]:
     """Packets of the wanted transfers, from a second reading of the same files
     (crates/diagnose/src/series documents the keys). Raises InputError like `diagnose`."""
     return list(json.loads(read_captures("diagnosis_series", paths, json.dumps(wanted))))

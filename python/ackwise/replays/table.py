@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A capture's replay as text tables."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from rich.text import Text
@@ -59,7 +60,7 @@ def _column(
     return Column(f"{title} {name}".rstrip(), texts, [key in cell["best"] for cell in cells])
 
 
-def show_cells(one: dict[str, Any], console: Console, columns: Columns) -> None:
+def show_cells(one: Mapping[str, Any], console: Console, columns: Columns) -> None:
     """Prints the policies' results on one direction, and notes on what is not exact."""
     cells = one["cells"]
     for note in one["notes"]:

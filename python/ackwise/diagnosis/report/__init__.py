@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The report page of a diagnosis: transfers by time lost, and graphs of the first ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,6 +12,7 @@ from ackwise.diagnosis.report.marks import MARKS
 from ackwise.diagnosis.sentences import COLORS, SAYINGS
 from ackwise.diagnosis.table import lines, lost_s
 from ackwise.diagnosis.transfer import Transfer
+from ackwise.engine.diagnosis import Document, ReplayedHalf, Series
 from ackwise.results.lazy import outlines
 from ackwise.results.report.page import asset, dumped, page
 
@@ -26,9 +27,9 @@ _PACKAGE = "ackwise.diagnosis.report"
 
 
 def of_diagnosis(
-    diagnosis: dict[str, Any],
+    diagnosis: Document,
     ranked: Sequence[Transfer],
-    series: Sequence[dict[str, Any]] | None,
+    series: Sequence[Series] | None,
     command: str,
     origin: str = "",
 ) -> bytes:
@@ -77,14 +78,14 @@ _OF_POLICY = {
 }
 
 
-def _policies(one: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _policies(one: ReplayedHalf | None) -> dict[str, object] | None:
     if one is None:
         return None
     rows = [[cell[key] for key in _OF_POLICY] for cell in one["cells"]]
     return {"notes": one["notes"], "acks_best": one["optimum"]["acks"], "rows": rows}
 
 
-def heading(diagnosis: dict[str, Any]) -> str:
+def heading(diagnosis: Document) -> str:
     """The names of the first captures; the files of a ring buffer are one capture in parts."""
     names = [file["name"] for file in diagnosis["files"]]
     more = len(names) - _NAMED_MAX
@@ -92,7 +93,7 @@ def heading(diagnosis: dict[str, Any]) -> str:
     return f"{shown} and {more} more files" if more > 0 else shown
 
 
-def _about(diagnosis: dict[str, Any], command: str, origin: str, *, again: bool) -> dict[str, Any]:
+def _about(diagnosis: Document, command: str, origin: str, *, again: bool) -> dict[str, object]:
     """Information common to all transfers."""
     return {
         "heading": heading(diagnosis),
@@ -109,7 +110,7 @@ def _about(diagnosis: dict[str, Any], command: str, origin: str, *, again: bool)
             for name, saying in SAYINGS.items()
         },
         "of_policy": _OF_POLICY,
-        "price": diagnosis.get("replay", {}).get("price"),
+        "price": diagnosis["replay"]["price"] if "replay" in diagnosis else None,
         "marks": {name: asdict(look) for name, look in MARKS.items()},
     }
 
@@ -134,7 +135,7 @@ def _list(ranked: Sequence[Transfer]) -> dict[str, list[Any]]:
     return columns
 
 
-def _left_out(rest: Sequence[Transfer]) -> dict[str, Any]:
+def _left_out(rest: Sequence[Transfer]) -> dict[str, object]:
     return {
         "transfers": len(rest),
         "bytes": sum(transfer.bytes for transfer in rest),
@@ -142,7 +143,7 @@ def _left_out(rest: Sequence[Transfer]) -> dict[str, Any]:
     }
 
 
-def _detail(transfer: Transfer, series: dict[str, Any] | None) -> dict[str, Any]:
+def _detail(transfer: Transfer, series: Series | None) -> dict[str, object]:
     endpoints = transfer.connection["endpoints"]
     found = transfer.judgment["spans"]
     return {

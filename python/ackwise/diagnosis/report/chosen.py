@@ -3,17 +3,17 @@
 for them."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from ackwise import engine
 from ackwise.diagnosis.transfer import Transfer
+from ackwise.engine.diagnosis import Series
 
 DRAWN_MAX = 20  # maximum number of transfers drawn
 POINTS_MAX = 30_000  # total of all transfers, per track
 _STDIN = "-"
 
 
-def series(ranked: Sequence[Transfer], paths: Sequence[str]) -> list[dict[str, Any]] | None:
+def series(ranked: Sequence[Transfer], paths: Sequence[str]) -> list[Series] | None:
     """Series of the first transfers, in order.
 
     None where the capture cannot be read again. Raises InputError.

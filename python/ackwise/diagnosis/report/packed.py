@@ -4,6 +4,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ackwise.engine.diagnosis import Series, Span
+
 Column = list[int | None]
 # Columns that follow from the others for a single packet.
 _SINGLE = ("to_ns", "last", "packets")
@@ -19,9 +21,9 @@ def differences(values: Sequence[int | None]) -> Column:
     return found
 
 
-def track(columns: Mapping[str, Any]) -> dict[str, Any]:
+def track(columns: Mapping[str, Any]) -> dict[str, object]:
     """One track, with times in microseconds and without empty columns."""
-    packed: dict[str, Any] = {"each": columns["each"]}
+    packed: dict[str, object] = {"each": columns["each"]}
     for name, values in columns.items():
         if name == "each" or (columns["each"] == 1 and name in _SINGLE):
             continue
@@ -33,7 +35,7 @@ def track(columns: Mapping[str, Any]) -> dict[str, Any]:
     return packed
 
 
-def series(found: Mapping[str, Any]) -> dict[str, Any]:
+def series(found: Series) -> dict[str, object]:
     """All tracks of a transfer."""
     return {
         "data": track(found["data"]),
@@ -42,7 +44,7 @@ def series(found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def spans(found: Sequence[Mapping[str, Any]], most: int) -> dict[str, Any]:
+def spans(found: Sequence[Span], most: int) -> dict[str, object]:
     """Limits in order of time. If there are more than `most`, equal parts with the limit that
     dominates each."""
     kept = found if len(found) <= most else _parts(found, most)
@@ -54,10 +56,10 @@ def spans(found: Sequence[Mapping[str, Any]], most: int) -> dict[str, Any]:
     }
 
 
-def _parts(found: Sequence[Mapping[str, Any]], most: int) -> list[dict[str, Any]]:
+def _parts(found: Sequence[Span], most: int) -> list[Span]:
     """`most` parts of equal length, each with its dominant limit."""
     start, end = found[0]["from_ns"], found[-1]["to_ns"]
-    parts: list[dict[str, Any]] = []
+    parts: list[Span] = []
     at = 0
     for n in range(most):
         low = start + (end - start) * n // most

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: MIT
+"""The document of a diagnosis: the keys of crates/diagnose that Python reads; it has more."""
+
+from collections.abc import Sequence
+from typing import NotRequired, TypedDict
+
+
+class Example(TypedDict):
+    """A packet that shows something."""
+
+    number: int
+
+
+class Distribution(TypedDict):
+    """A distribution; None: no samples."""
+
+    samples: int
+    p50: int
+
+
+class Habits(TypedDict):
+    """How a receiver acknowledges."""
+
+    prompt_segments: Distribution
+    prompt_examples: list[Example]
+    late_ns: Distribution
+    late_examples: list[Example]
+    quick_acks: int
+    stretch_acks: int
+    stretch_examples: list[Example]
+    window_bound_acks: int
+    window_bound_examples: list[Example]
+    window_updates: int
+    window_update_examples: list[Example]
+    compressed_acks: int
+    merged_packets: int
+    merged_examples: list[Example]
+    offload: str | None
+
+
+class Verdict(TypedDict):
+    """The policies that explain a receiver's ACKs, or why none is named."""
+
+    undecided: str | None
+    policies: list[str]
+    share: float
+    judged_acks: int
+    confidence: str | None
+
+
+class Thinning(TypedDict):
+    """ACKs that did not reach the capture point."""
+
+    seen_acks: int
+    missing_acks: int
+    missing_examples: list[Example]
+
+
+class Acking(TypedDict):
+    """How one endpoint acknowledges what the other sends."""
+
+    habits: Habits
+    verdict: Verdict
+    thinning: Thinning | None
+    segments: Distribution
+
+
+class SentCounts(TypedDict):
+    """Packets with data."""
+
+    new_bytes: int
+    segments: int
+    data_packets: int
+    ce_packets: int
+    retransmissions: dict[str, int]
+    syn_retransmissions: int
+    recoveries: dict[str, int]
+
+
+class AckCounts(TypedDict):
+    """Packets of the other endpoint."""
+
+    pure: int
+    piggybacked: int
+    advancing: int
+    missed_bytes: int
+    missed_segments: int
+    ce_reported_packets: int
+    ce_reported_bytes: int
+    ce_unclear_acks: int
+
+
+class Counts(TypedDict):
+    """What one endpoint sent and the other acknowledged."""
+
+    sent: SentCounts
+    acks: AckCounts
+
+
+class Share(TypedDict):
+    """Time under a limit, and data sent in it."""
+
+    ns: int
+    bytes: int
+
+
+class Span(TypedDict):
+    """A period in which one limit held."""
+
+    from_ns: int
+    to_ns: int
+    limit: str
+
+
+class Answers(TypedDict):
+    """Waits for data of the peer."""
+
+    waits: int
+    ns: int
+
+
+class Judgment(TypedDict):
+    """What limited a direction."""
+
+    limits: dict[str, Share]
+    spans: list[Span]
+    stalls_ns: dict[str, int]
+    rtt_mean_ns: int | None
+    rtt_min_ns: int | None
+    link_bytes_per_s: float | None
+    sustained_bytes_per_s: float
+    window_max_bytes: int
+    flight_max_bytes: int
+    answers: Answers
+    next_limits_bps: NotRequired[dict[str, float]]
+
+
+class Window(TypedDict):
+    """The receive window."""
+
+    is_known: bool
+    closures: int
+    closed_ns: int
+
+
+class Half(TypedDict):
+    """What one endpoint of a connection sends, and the other acknowledges."""
+
+    counts: Counts
+    limits: Judgment
+    window: Window
+    acking: Acking
+
+
+class Options(TypedDict):
+    """Options of a SYN."""
+
+    mss_bytes: int | None
+    window_scale: int | None
+    sack_permitted: bool
+    timestamps: bool
+
+
+class Connection(TypedDict):
+    """A connection; half 0 is what endpoint 0 sends."""
+
+    index: int
+    endpoints: list[str]
+    initiator_known: bool
+    start_ns: int
+    end_ns: int
+    ending: str
+    packets: int
+    handshake: dict[str, int] | None
+    repeated_packets: list[int]
+    distance_ns: list[int | None]
+    options: list[Options | None]
+    halves: list[Half]
+
+
+class Cut(TypedDict):
+    """Where a file ends inside a packet."""
+
+    offset: int
+    packet: int
+
+
+class File(TypedDict):
+    """One of the captures."""
+
+    name: str
+    truncated: NotRequired[Cut | None]
+    interfaces: list[dict[str, object]]
+
+
+class Price(TypedDict):
+    """What an ACK costs beside latency."""
+
+    rho_permille: int
+    unit_ns: int
+
+
+class OptimumFigures(TypedDict):
+    """The cheapest schedule in hindsight."""
+
+    acks: int
+    latency_ns: int
+    cost: float
+
+
+class ReplayedHalf(TypedDict):
+    """Policies on the arrivals of one half."""
+
+    connection: int
+    half: int
+    notes: list[str]
+    optimum: OptimumFigures
+    cells: list[dict[str, object]]
+
+
+class Replayed(TypedDict):
+    """The replay of other policies."""
+
+    price: Price
+    directions: list[ReplayedHalf]
+
+
+class Notes(TypedDict):
+    """What is said of the captures themselves."""
+
+    files: list[File]
+    packets: int
+    tcp_packets: int
+    duration_ns: int
+    dropped_packets: int | None
+    cut_options: NotRequired[int]
+    skipped: NotRequired[dict[str, int]]
+
+
+class Document(Notes):
+    """A diagnosis."""
+
+    schema_version: NotRequired[int]
+    kind: NotRequired[str]
+    provenance: NotRequired[dict[str, str]]
+    connections: Sequence[Connection]
+    replay: NotRequired[Replayed]
+    anonymized: NotRequired[bool]
+
+
+class Series(TypedDict):
+    """Tracks of one transfer, each as columns."""
+
+    data: dict[str, object]
+    acks: dict[str, object]
+    marks: dict[str, dict[str, object]]
