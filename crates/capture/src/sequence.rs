@@ -3,12 +3,14 @@
 
 /// The 64-bit number nearest to `reference` whose low 32 bits are `raw`. It thus contains the
 /// number on the wire, and the first number of a connection may be followed by lower ones.
+#[inline]
 pub fn near(reference: u64, raw: u32) -> u64 {
     let distance = raw.wrapping_sub(reference as u32) as i32;
     reference.wrapping_add_signed(distance.into())
 }
 
 /// The 64-bit number for the first `raw` number of a connection.
+#[inline]
 pub fn first(raw: u32) -> u64 {
     near(1 << 33, raw)
 }
@@ -24,12 +26,14 @@ pub struct Offsets {
 
 impl Offsets {
     /// Sets the origin to `raw`, whatever was seen before.
+    #[inline]
     pub fn start(&mut self, raw: u32) {
         self.zero = first(raw);
         self.highest = self.zero;
     }
 
     /// Offset of `raw`; 0 while nothing was seen.
+    #[inline]
     pub fn of(&self, raw: u32) -> i64 {
         match self.highest {
             0 => 0,
@@ -38,6 +42,7 @@ impl Offsets {
     }
 
     /// Offset of `raw`, which then counts as seen.
+    #[inline]
     pub fn see(&mut self, raw: u32) -> i64 {
         match self.highest {
             0 => self.start(raw),
