@@ -146,8 +146,8 @@ def test_jitter_lies_behind_the_delay_as_in_the_simulator() -> None:
 
 def test_queues_of_somebody_else_stand_where_rate_and_queue_would() -> None:
     given = scenario()
-    lines = ["qdisc add dev PORT root cake bandwidth 800kbit"]
-    lines = tc_lines(given, Extras(tc={"up": lines}))
+    ready_made = ["qdisc add dev PORT root cake bandwidth 800kbit"]
+    lines = tc_lines(given, Extras(tc={"up": ready_made}))
     assert lines["r2"][1:] == ["qdisc add dev up root cake bandwidth 800kbit"]
     assert "netem" in lines["r1"][-1]
     assert not any("cake" in line for line in lines["r1"])

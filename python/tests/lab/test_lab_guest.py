@@ -18,7 +18,7 @@ from conftest import lab_kernel, spawn
 from processes import alive, descendants, wait_until
 
 from ackwise import engine, plans
-from ackwise.engine import Cancel, Cancelled
+from ackwise.engine import Cancel, Cancelled, typed
 from ackwise.engine.scenario import Scenario
 from ackwise.engine.typed import put
 from ackwise.errors import RunError
@@ -28,6 +28,7 @@ from ackwise.lab.extras import NOTHING, Extras
 from ackwise.lab.machine import Kernel
 from ackwise.lab.measure import LabResult
 from ackwise.plans import policy
+from ackwise_experiments import documents
 from ackwise_experiments.lab_runner import LabRunner
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
@@ -91,7 +92,8 @@ def test_the_same_seed_gives_the_same_packets(kernel: Kernel, tmp_path: Path) ->
 def test_an_experiment_s_runs_are_the_lab_s(kernel: Kernel) -> None:
     given = scenario("wan-10ms", "bulk", 200)
     runner = LabRunner(kernel, workers=1)
-    assert runner.simulate("one", [given]) == [simulate(kernel, given)]
+    found = typed.document(simulate(kernel, given))
+    assert runner.simulate("one", [documents.of(given)]) == [found]
     assert [(r.label, r.runs, r.on) for r in runner.ran] == [("one", 1, "linux")]
 
 

@@ -350,10 +350,10 @@ def test_at_a_queue_of_a_few_packets_the_same_are_dropped(
     """Links 196 and 153 of golden/twin/random/clean.toml and the bounds of the worst there. Often a
     packet comes as another leaves; by chance for that, goodput was 34% less and 53% more."""
     link = plans.load_link("wan-10ms")
-    shape = dict(link.scenario)
+    shape = link.scenario
     for way, rate_bps in (("down", down_bps), ("up", up_bps)):
         changes = {"queue_packets": 0, "queue_bytes": queue_bytes, "delay_ns": rtt_us * 500}
-        shape[way] = shape[way] | changes | {"rate_bps": rate_bps}
+        shape = put(shape, way, changes | {"rate_bps": rate_bps})
     made = small_plan(
         links=[replace(link, scenario=shape)], runs=1, policies=[policy.parse("linux", "test")]
     )
