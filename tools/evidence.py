@@ -97,7 +97,7 @@ def _tables() -> Iterator[Item]:
     costs = (*IN_BOTH, "linux/profile/*", _COSTS)
     yield Item("device-costs", ("python", _COSTS, "--measure", "--predict"), costs, DEVICE)
     tests = ("-m", "pytest", "-q", "-m", "lab", "-p", "no:cacheprovider")
-    words = ("env", "ACKWISE_LAB_BUILD=1", "python", *tests, "python/tests/lab/test_device.py")
+    words = ("env", "ACKWISE_LAB_BUILD=1", "python", *tests, "experiments/tests/test_device.py")
     yield Item("device-tests", words, PATHS["device"], (*DEVICE, "test"))
 
 

@@ -16,8 +16,6 @@ import rails
 import spdx
 
 from ackwise import deadlock, engine, replays
-from ackwise.lab import conform
-from ackwise.lab import document as conform_document
 from ackwise.plans import schema, units
 from ackwise.plans.schema import ABSENT, REQUIRED, Key, Kind, Table
 from ackwise.plans.units import Dimension
@@ -30,6 +28,8 @@ from ackwise.sweeps.axis import DISTRIBUTIONS
 from ackwise.sweeps.keys import DERIVED
 from ackwise.twin import document as twin
 from ackwise_experiments import document as reproduced
+from ackwise_experiments.conform import document as conform_document
+from ackwise_experiments.conform import suite
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -185,7 +185,7 @@ def conform_keys() -> str:
 
 def claim_list() -> str:
     """Every claim of the conformance suite, with the source that requires it."""
-    claims = conform.shipped()
+    claims = suite.shipped()
     rows = [
         f"| {claim.name} | {'; '.join(f'{rfc} {rfc.level}' for rfc in claim.rfcs)} | "
         f"{', '.join(claim.policies) or 'all'} |"
@@ -198,7 +198,7 @@ def claim_list() -> str:
 
 def claim_differences() -> str:
     """Differences between Linux and an RFC."""
-    rows = [f"| {c.name} | {c.differs} |" for c in conform.shipped() if c.differs]
+    rows = [f"| {c.name} | {c.differs} |" for c in suite.shipped() if c.differs]
     return "\n".join(["| claim | what Linux does |", "|---|---|", *rows])
 
 

@@ -21,7 +21,8 @@ from ackwise.gateway.netlink import Message, Rtnetlink
 from ackwise.gateway.snapshot import Snapshot
 from ackwise.gateway.state import Keeper
 from ackwise.host import sockets
-from ackwise.lab import claim, conform, measure
+from ackwise.lab import measure
+from ackwise_experiments.conform import claim, suite
 
 INTERFACE, IFINDEX = "v0", 77
 _ACTIONS_MAX = 4096  # maximum actions in a claim, see linux/lab/conform.c
@@ -102,27 +103,27 @@ def claims(data: bytes) -> None:
         lines = script.for_policy(label)
         if not lines:
             continue
-        done = conform.actions(script, lines)
+        done = suite.actions(script, lines)
         assert len(done) <= _ACTIONS_MAX
-        end = conform.end_us(script, lines)
-        for line in conform.script(0, script, choice, done, end):
+        end = suite.end_us(script, lines)
+        for line in suite.script(0, script, choice, done, end):
             assert line.isascii()
             assert "\n" not in line
 
 
-def _judged() -> Callable[[conform.Came], object]:
+def _judged() -> Callable[[suite.Came], object]:
     script = claim.parse(
         Path("fuzz.claim"),
         "rfc 9293 3.8.6.3 MUST\nwhy x\nat 0ms arrives 0s:2s\nleaves ack 2s sack 3s:4s win 10 ece\n"
         "at 1ms app reads 10\nby 50ms leaves data 0:1\nuntil 60ms nothing leaves\n",
     )
-    return lambda came: conform.judge(script, "stock", "stock", came).message
+    return lambda came: suite.judge(script, "stock", "stock", came).message
 
 
 def claims_came(data: bytes) -> None:
     """A guest's report on claims."""
     judge = _judged()
-    for came in conform.read_came(data.decode("ascii", "replace")).values():
+    for came in suite.read_came(data.decode("ascii", "replace")).values():
         judge(came)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from ackwise import plans
 from ackwise.engine.typed import put
-from ackwise.lab import cost
-from ackwise.lab.cost import EXACT, SEGMENT_BYTES, PacketCosts
 from ackwise.plans import policy
 from ackwise_experiments import check, documents
 from ackwise_experiments.check import Basis, Check, Kind, Origin
+from ackwise_experiments.device import cost
+from ackwise_experiments.device.cost import EXACT, SEGMENT_BYTES, PacketCosts
 from ackwise_experiments.experiment import Experiment, Outcome
 from ackwise_experiments.figure import Figure, Panel, Series
 from ackwise_experiments.reference import published

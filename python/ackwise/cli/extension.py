@@ -11,8 +11,8 @@ from ackwise.errors import InputError
 
 GROUP = "ackwise.commands"
 REMEDY = (
-    "needs the package of published experiments: `pip install ackwise-experiments`, or `make build`"
-    " in a checkout"
+    "needs the package of experiments: `pip install ackwise-experiments`, or `make build` in a"
+    " checkout"
 )
 
 
@@ -28,17 +28,21 @@ def load(name: str, wanted_by: str) -> Any:
     raise InputError(f"{wanted_by}: {REMEDY}")
 
 
-def command(name: str) -> click.Command:
-    """The command of that name, or one that says how to get it."""
+def command(name: str, words: str = "") -> click.Command:
+    """The command of that entry point, or one that says how to get it; `words`: what is typed, the
+    name if not given."""
     if installed(name):
         found: click.Command = load(name, name)
         return found
+    words = words or name
 
-    @click.command(name, cls=Command, text=f"This command {REMEDY}.", add_help_option=True)
-    @click.argument("words", nargs=-1, type=click.UNPROCESSED)
-    def missing(words: tuple[str, ...]) -> int:
-        del words
-        raise InputError(f"{name}: {REMEDY}")
+    @click.command(
+        words.split()[-1], cls=Command, text=f"This command {REMEDY}.", add_help_option=True
+    )
+    @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
+    def missing(rest: tuple[str, ...]) -> int:
+        del rest
+        raise InputError(f"{words}: {REMEDY}")
 
     missing.context_settings["ignore_unknown_options"] = True
     return missing

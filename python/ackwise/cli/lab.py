@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ackwise.cli import compare, conform, options
+from ackwise.cli import compare, extension, options
 from ackwise.cli.options import Lab, Overrides
 from ackwise.cli.outputs import Outputs, outputs
 from ackwise.cli.shape import Group, group, option, others
@@ -186,7 +186,7 @@ def run_plan(
     return 0
 
 
-command.add_command(conform.command)
+command.add_command(extension.command("lab-conform", "lab conform"), "conform")
 
 
 @command.command("shell", short_help="Open a shell in a guest", examples=_SHELL_EXAMPLES)

@@ -9,10 +9,10 @@ import pytest
 from ackwise import __version__, engine
 from ackwise.cli import main as cli
 from ackwise.errors import InputError
-from ackwise.lab import conform, document
-from ackwise.lab.claim import App, Arrives, Claim, Leaves, Quiet, parse
-from ackwise.lab.conform import Came, SentPacket
 from ackwise.lab.machine import Kernel
+from ackwise_experiments.conform import document, suite
+from ackwise_experiments.conform.claim import App, Arrives, Claim, Leaves, Quiet, parse
+from ackwise_experiments.conform.suite import Came, SentPacket
 
 HEAD = "rfc 9293 3.8.6.3 MUST\nwhy Because.\n"
 MSS = 1460
@@ -36,7 +36,7 @@ def packet(ack: int, at_us: float, cause: int = -1, **more: object) -> SentPacke
 
 
 def problem(script: Claim, *packets: SentPacket, policy: str = "stock") -> str:
-    return conform.judge(script, policy, policy, Came(list(packets), {})).problem
+    return suite.judge(script, policy, policy, Came(list(packets), {})).problem
 
 
 # --- the language --------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def test_rfc_and_reason_are_asked_for() -> None:
 def test_a_range_is_cut_into_segments_and_fin_and_psh_go_on_the_last() -> None:
     read = claim("host warm=1\nat 3ms arrives 1s:3s+5 fin psh ack 7 ce\nat 4ms arrives 0:0\n"
                  "until 1s nothing leaves\n")  # fmt: skip
-    done = conform.actions(read, read.for_policy("stock"))
+    done = suite.actions(read, read.for_policy("stock"))
     assert [(one.time_us, one.text) for one in done] == [
         (-21_000, "segment seq=0 len=1460 ack=0 flags=A"),
         (-20_000, "set quickack=1"),
@@ -177,11 +177,11 @@ def test_a_range_is_cut_into_segments_and_fin_and_psh_go_on_the_last() -> None:
         (3_000, "segment seq=5840 len=5 ack=7 flags=FPA tos=3"),
         (4_000, "segment seq=1460 len=0 ack=7 flags=A"),  # the last ACK holds
     ]
-    assert conform.end_us(read, read.lines) == 2_000_000
+    assert suite.end_us(read, read.lines) == 2_000_000
 
 
 def test_the_guests_output_is_read() -> None:
-    told = conform.read_came(
+    told = suite.read_came(
         "claim 3\n"
         "app action=4 result=-11\n"
         "left cause=2 time_ns=2048 seq=0 ack=10 len=0 win=9 tos=0 flags=AE sack=11:12,14:15 "
@@ -267,7 +267,7 @@ def test_the_application_must_read_the_bytes_that_were_sent() -> None:
     ack = SentPacket(-1, 45 * 10**6, 0, 9, 0, 9, "A", (), (), None)
 
     def told(result: int) -> str:
-        return conform.judge(read, "stock", "stock", Came([ack], {1: result})).message
+        return suite.judge(read, "stock", "stock", Came([ack], {1: result})).message
 
     assert told(9) == "some.claim: stock: "
     assert (
@@ -280,7 +280,7 @@ def test_the_application_must_read_the_bytes_that_were_sent() -> None:
 
 
 def test_the_shipped_claims_are_enough_and_cite_their_rfcs() -> None:
-    shipped = conform.shipped()
+    shipped = suite.shipped()
     assert len(shipped) >= 40
     for one in shipped:
         assert one.name == one.name.lower()
@@ -300,16 +300,16 @@ def test_claims_are_found_by_name_pattern_and_file(tmp_path: Path) -> None:
     mine.write_text(HEAD + "at 0ms arrives 0s:1s\nby 500ms leaves ack 1s\n")
     names = [
         one.name
-        for one in conform.choose(["a-fin-*", str(mine), "a-fin-with-data-is-acknowledged-at-once"])
+        for one in suite.choose(["a-fin-*", str(mine), "a-fin-with-data-is-acknowledged-at-once"])
     ]
     assert names == sorted(set(names))
     assert {"mine", "a-fin-with-data-is-acknowledged-at-once"} <= set(names)
     with pytest.raises(
         InputError, match=r"a-fin-sent-agian-is-acknowledged-again: not a known claim; did you mean"
     ):
-        conform.choose(["a-fin-sent-agian-is-acknowledged-again"])
+        suite.choose(["a-fin-sent-agian-is-acknowledged-again"])
     with pytest.raises(InputError, match=r"not a known claim"):
-        conform.choose([str(tmp_path / "none.claim")])
+        suite.choose([str(tmp_path / "none.claim")])
 
 
 def test_the_list_needs_no_kernel(capsys: pytest.CaptureFixture[str]) -> None:
@@ -336,7 +336,7 @@ def test_impossible_requests_are_refused(
 
 
 def test_the_json_document_has_the_keys_that_are_described() -> None:
-    outcome = conform.judge(TIMED, "stock", "stock", Came([packet(MSS, 45_000)], {}))
+    outcome = suite.judge(TIMED, "stock", "stock", Came([packet(MSS, 45_000)], {}))
     kernel = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, patched", "hash", True)
     made = document.document(kernel, [TIMED], ["stock"], [outcome])
     whole = json.loads(json.dumps(made))

@@ -11,7 +11,7 @@ from ackwise.engine import Cancel
 from ackwise.engine.pool import run_all
 from ackwise.engine.scenario import Scenario
 from ackwise.errors import RunError
-from ackwise.lab import compare, device, machine, pair
+from ackwise.lab import compare, device, machine
 from ackwise.lab.device import Load
 from ackwise.lab.extras import NOTHING, Extras
 from ackwise.lab.machine import Kernel
@@ -19,6 +19,7 @@ from ackwise.lab.measure import LabResult
 from ackwise.lab.target import Target
 from ackwise.plans.policy import PolicyChoice
 from ackwise.results import provenance
+from ackwise_experiments.device import pair
 
 LINK, WORKLOAD = "lan-1g", "bulk"
 SEGMENT_BYTES = 1448  # Ethernet, timestamps

@@ -4,11 +4,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ackwise.lab import compare, conform
-from ackwise.lab.claim import STOCK, Claim
-from ackwise.lab.conform import ClaimOutcome
+from ackwise.lab import compare
 from ackwise.lab.machine import Kernel
 from ackwise.results import provenance
+from ackwise_experiments.conform import suite
+from ackwise_experiments.conform.claim import STOCK, Claim
+from ackwise_experiments.conform.suite import ClaimOutcome
 
 SCHEMA_VERSION = 2
 KEYS = {
@@ -51,8 +52,8 @@ def document(
         )
     return {
         "schema_version": SCHEMA_VERSION,
-        "provenance": provenance.record(world, rails, [conform.SEED]),
-        "resolution_ns": conform.RESOLUTION_US * 1000,
+        "provenance": provenance.record(world, rails, [suite.SEED]),
+        "resolution_ns": suite.RESOLUTION_US * 1000,
         "policies": list(policies),
         "held": sum(one.passed for one in outcomes),
         "failed": sum(not one.passed for one in outcomes),

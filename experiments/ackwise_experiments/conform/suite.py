@@ -18,8 +18,18 @@ from ackwise.engine.pool import run_all
 from ackwise.errors import InputError, RunError, suggestion
 from ackwise.lab import machine
 from ackwise.lab.build import linux_folder
-from ackwise.lab.claim import STOCK, SUFFIX, App, Arrives, Claim, ClaimLine, Leaves, Quiet, load
 from ackwise.lab.machine import Kernel
+from ackwise_experiments.conform.claim import (
+    STOCK,
+    SUFFIX,
+    App,
+    Arrives,
+    Claim,
+    ClaimLine,
+    Leaves,
+    Quiet,
+    load,
+)
 
 # Each reading of the clock advances it by 256 ns, about 2 us for a segment. Times are truncated to
 # this resolution.

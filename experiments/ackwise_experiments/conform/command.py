@@ -15,9 +15,9 @@ from ackwise.cli.shape import Command, argument, group, option, others
 from ackwise.errors import EXIT_FAILED, InputError
 
 if TYPE_CHECKING:
-    from ackwise.lab.claim import Claim
-    from ackwise.lab.conform import ClaimOutcome
     from ackwise.results.console import Console
+    from ackwise_experiments.conform.claim import Claim
+    from ackwise_experiments.conform.suite import ClaimOutcome
 
 _TEXT = """\
 A claim is a script of linux/conform/: which segments arrive and when, and which leave the host,
@@ -38,9 +38,9 @@ _EXIT_CODES = """\
 
 
 def _claims() -> Iterator[tuple[str, str]]:
-    from ackwise.lab import conform
+    from ackwise_experiments.conform import suite
 
-    return ((path.stem, "") for path in sorted(conform.folder().glob("*.claim")))
+    return ((path.stem, "") for path in sorted(suite.folder().glob("*.claim")))
 
 
 def _policy_names() -> Iterator[tuple[str, str]]:
@@ -50,8 +50,8 @@ def _policy_names() -> Iterator[tuple[str, str]]:
 
 def _policies(asked: Sequence[str], *, stock: bool) -> list[str]:
     from ackwise import engine
-    from ackwise.lab.claim import STOCK
     from ackwise.plans import policy
+    from ackwise_experiments.conform.claim import STOCK
 
     if stock:
         if any(p != STOCK for p in asked):
@@ -155,12 +155,12 @@ def command(
     quiet: bool,
 ) -> int:
     """0 when every claim holds, else 1; raises InputError, RunError, Interrupted."""
-    from ackwise.lab import conform, document
     from ackwise.results import table
     from ackwise.results.console import Console
     from ackwise.results.progress import progress_bar
+    from ackwise_experiments.conform import document, suite
 
-    claims = conform.choose(claim)
+    claims = suite.choose(claim)
     if listing:
         return _list(claims)
     policies = _policies(policy, stock=lab.stock)
@@ -171,7 +171,7 @@ def command(
     kernel = lab.kernel()
     started = time.monotonic()
     with progress_bar(not quiet) as progress:
-        outcomes = conform.run(
+        outcomes = suite.run(
             kernel,
             claims,
             policies,

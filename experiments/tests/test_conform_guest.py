@@ -17,10 +17,10 @@ from conftest import lab_kernel
 from ackwise import engine
 from ackwise.cli import main as cli
 from ackwise.errors import RunError
-from ackwise.lab import conform
-from ackwise.lab.claim import STOCK, Arrives, Claim, ClaimLine, Leaves, Quiet
-from ackwise.lab.conform import Seen
 from ackwise.lab.machine import Kernel
+from ackwise_experiments.conform import suite
+from ackwise_experiments.conform.claim import STOCK, Arrives, Claim, ClaimLine, Leaves, Quiet
+from ackwise_experiments.conform.suite import Seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -40,18 +40,18 @@ def stock() -> Kernel:
 @cache
 def seen(kernel: Kernel, policy: str) -> tuple[Seen, ...]:
     """What comes of every claim; a guest for each policy is enough for all tests."""
-    return tuple(conform.observe(kernel, conform.shipped(), policy))
+    return tuple(suite.observe(kernel, suite.shipped(), policy))
 
 
 def problem(one: Seen, claim: Claim | None = None) -> str:
-    return conform.judge(claim or one.claim, one.policy, one.choice, one.came).message
+    return suite.judge(claim or one.claim, one.policy, one.choice, one.came).message
 
 
 def failed(all_: tuple[Seen, ...]) -> list[str]:
     return [
         outcome.message
         for one in all_
-        if not (outcome := conform.judge(one.claim, one.policy, one.choice, one.came)).passed
+        if not (outcome := suite.judge(one.claim, one.policy, one.choice, one.came)).passed
     ]
 
 
@@ -69,7 +69,7 @@ def test_every_claim_holds_with_every_policy(patched: Kernel, policy: str) -> No
 @pytest.mark.parametrize("seed", range(2, 14))
 @pytest.mark.parametrize("policy", ["dynamic", "bsd"])
 def test_no_claim_depends_on_what_a_policy_draws(patched: Kernel, policy: str, seed: int) -> None:
-    assert failed(tuple(conform.observe(patched, conform.shipped(), policy, seed=seed))) == []
+    assert failed(tuple(suite.observe(patched, suite.shipped(), policy, seed=seed))) == []
 
 
 def test_without_a_policy_the_patched_kernel_does_what_stock_does(
@@ -108,7 +108,7 @@ def arrivals(one: Seen) -> Iterator[tuple[int, int]]:
     lines = one.claim.for_policy(one.policy)
     rcv_nxt = 0
     late: list[tuple[int, int]] = []
-    for done in conform.actions(one.claim, lines):
+    for done in suite.actions(one.claim, lines):
         words = dict(word.partition("=")[::2] for word in done.text.split())
         if "segment" not in words or words["flags"] not in ("A", "PA", "FA", "FPA"):
             continue
@@ -136,7 +136,7 @@ def changed(line: ClaimLine) -> Iterator[tuple[str, ClaimLine]]:
     if want.ack is not None:
         yield "a byte more", replace(line, what=replace(want, ack=want.ack + 1))
     if want.at_us is not None:
-        for step in (-conform.RESOLUTION_US, conform.RESOLUTION_US):
+        for step in (-suite.RESOLUTION_US, suite.RESOLUTION_US):
             yield "another time", replace(line, what=replace(want, at_us=want.at_us + step))
         yield "at once", replace(line, what=replace(want, at_us=None))
     elif want.by_us is None:
@@ -184,7 +184,7 @@ def test_a_packet_that_no_line_expects_is_noticed(patched: Kernel, policy: str) 
             loose = [w.what for w in one.claim.for_policy(policy) if isinstance(w.what, Leaves)]
             if any(w.by_us is not None for w in loose):
                 continue  # on the way to what is due, less may come more than once
-            assert not conform.judge(twice.claim, policy, twice.choice, twice.came).passed, (
+            assert not suite.judge(twice.claim, policy, twice.choice, twice.came).passed, (
                 f"{one.claim.path}: {packet}"
             )
 
@@ -192,9 +192,7 @@ def test_a_packet_that_no_line_expects_is_noticed(patched: Kernel, policy: str) 
 def test_a_claim_fails_on_a_policy_that_breaks_it(patched: Kernel, tmp_path: Path) -> None:
     second = tmp_path / "every-second.claim"
     text = next(
-        c
-        for c in conform.shipped()
-        if c.name == "every-second-full-segment-is-acknowledged-at-once"
+        c for c in suite.shipped() if c.name == "every-second-full-segment-is-acknowledged-at-once"
     ).path.read_text()
     # on a path with a round trip: without one the rail for the flight is there first
     text = text.replace("delayed bsd every\n", "delayed:segments=3\npeer rtt=100ms\nhost warm=0\n")
@@ -212,7 +210,7 @@ def test_the_example_of_the_docs_holds(patched: Kernel, root: Path, tmp_path: Pa
     page = (root / "docs/inside/conform.md").read_text().split("\n## A script\n")[1]
     example = tmp_path / "example.claim"
     example.write_text("\n".join(line[4:] for line in page.splitlines() if line.startswith("    ")))
-    done = conform.run(patched, conform.choose([str(example)]), [STOCK, "delayed", "every"])
+    done = suite.run(patched, suite.choose([str(example)]), [STOCK, "delayed", "every"])
     assert [one.message for one in done if not one.passed] == []
     assert len(done) == 3
 
@@ -220,15 +218,15 @@ def test_the_example_of_the_docs_holds(patched: Kernel, root: Path, tmp_path: Pa
 def test_a_claim_gives_the_same_packets_alone_and_among_others(patched: Kernel) -> None:
     name = "the-last-segment-of-a-burst-is-acknowledged-after-the-delay"
     for policy in (STOCK, "delayed"):  # these draw nothing at random
-        alone = conform.observe(patched, conform.choose([name]), policy)[0]
+        alone = suite.observe(patched, suite.choose([name]), policy)[0]
         among = next(s for s in seen(patched, policy) if s.claim.name == name)
         # a step of the clock more or less: what ran before leaves work behind
-        told = [conform.judge(s.claim, policy, s.choice, s.came).came for s in (alone, among)]
+        told = [suite.judge(s.claim, policy, s.choice, s.came).came for s in (alone, among)]
         assert told[0] == told[1]
 
 
 def test_the_same_claims_bring_the_same_packets_at_the_same_times(patched: Kernel) -> None:
-    again = conform.observe(patched, conform.shipped(), "bsd")
+    again = suite.observe(patched, suite.shipped(), "bsd")
     assert [s.came for s in again] == [s.came for s in seen(patched, "bsd")]
 
 
@@ -241,7 +239,7 @@ def test_what_the_kernel_refuses_is_reported_under_the_claims_file(
         "by 1s leaves ack 1s\n"
     )
     with pytest.raises(RunError, match=r"mine.claim: /proc/sys/net/ipv4/tcp_no_such cannot be set"):
-        conform.run(patched, conform.choose([str(mine)]), ["every"])
+        suite.run(patched, suite.choose([str(mine)]), ["every"])
 
 
 def test_the_command_prints_a_table_and_the_packets(

@@ -18,12 +18,13 @@ from ackwise.engine.scenario import Bulk, Scenario
 from ackwise.engine.typed import put
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, needs
-from ackwise.lab import build, cost, device, measure, pair
+from ackwise.lab import build, device, measure
 from ackwise.lab.machine import Kernel
 from ackwise.lab.target import DEVICES, MIPS, UML, X86, Target
 from ackwise.plans import policy, schema
 from ackwise.results.console import Console
 from ackwise_experiments import documents
+from ackwise_experiments.device import cost, pair
 from ackwise_experiments.ratelimit import device as experiment
 
 MS = 10**6
