@@ -12,10 +12,10 @@ import pytest
 
 from ackwise import deadlock, plans, replays
 from ackwise.engine import typed
-from ackwise.lab import document as conform_document
 from ackwise.plans import schema
 from ackwise.results import document
 from ackwise_experiments import document as reproduced
+from ackwise_experiments.conform import document as conform_document
 
 
 @pytest.mark.parametrize("path", generated_docs.PARTS)
