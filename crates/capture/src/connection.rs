@@ -2,7 +2,7 @@
 //! TCP connections of a capture and the packets of each direction, in sequence space without
 //! wrap-around.
 
-use crate::packet::{tcp_flag, TcpSegment};
+use crate::segment::{tcp_flag, TcpSegment};
 use crate::sequence::Offsets;
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};

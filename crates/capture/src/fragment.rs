@@ -6,7 +6,7 @@
 //! fragment whose first one was not captured is skipped: capture filters with a port pass only
 //! first fragments.
 
-use crate::packet::{tcp_flag, Fragment, TcpSegment};
+use crate::segment::{tcp_flag, Fragment, TcpSegment};
 use std::net::IpAddr;
 
 /// Maximum number of datagrams whose later fragments may still arrive.

@@ -4,7 +4,6 @@
 
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::notes::Truncation;
-use crate::packets::Progress;
 use crate::stdin::Ahead;
 use crate::unpack::{self, Compression};
 use libc::O_NONBLOCK;
@@ -14,6 +13,15 @@ use std::io::{self, IsTerminal, Read};
 use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+/// Progress of a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes read from all sources, compressed where they are.
+    pub bytes_read: u64,
+    /// Size of all sources; None where one is not a file.
+    pub bytes_total: Option<u64>,
+}
 
 /// Fits into a processor's second-level cache together with the data being processed.
 const READ_BYTES: usize = 256 << 10;

@@ -41,6 +41,8 @@ mod packet;
 mod packets;
 mod pcap;
 mod pcapng;
+mod raw;
+mod segment;
 pub mod sequence;
 mod stdin;
 mod tunnel;
@@ -49,11 +51,11 @@ pub mod write;
 
 pub use connection::{Connection, Direction, Ending, Handshake, MssSource, Record, SackBlock, Timeline};
 pub use error::{CaptureError, CaptureErrorKind};
-pub use file::MAX_BLOCK_BYTES;
-pub use input::Source;
+pub use input::{Progress, Source};
 pub use notes::{CaptureNotes, FileNotes, Format, InterfaceNotes, Truncation};
-pub use packet::{tcp_flag, AccEcn, Cut, Fragment, SkipCause, TcpOptions, TcpSegment, Tunnel};
-pub use packets::{packets, packets_into, Packet, Progress, ReadOptions, Take};
+pub use packets::{packets, packets_into, Packet, ReadOptions, Take};
+pub use raw::MAX_BLOCK_BYTES;
+pub use segment::{tcp_flag, AccEcn, Cut, Fragment, SkipCause, TcpOptions, TcpSegment, Tunnel};
 pub use unpack::Compression;
 
 use serde::Serialize;

@@ -3,7 +3,7 @@
 //!
 //! Link types as in <https://www.tcpdump.org/linktypes.html>.
 
-use crate::packet::{be16, skip, SkipCause};
+use crate::segment::{be16, skip, SkipCause};
 
 pub const NULL: u32 = 0;
 pub const ETHERNET: u32 = 1;

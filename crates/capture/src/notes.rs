@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Findings of a reading apart from the packets: per input, per interface, and what was skipped.
 
-use crate::packet::{SkipCause, Tunnel};
+use crate::segment::{SkipCause, Tunnel};
 use crate::unpack::Compression;
 use serde::Serialize;
 use std::collections::BTreeMap;

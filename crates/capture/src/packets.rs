@@ -6,11 +6,13 @@
 //! open at the same time and merged.
 
 use crate::error::{CaptureError, CaptureErrorKind};
-use crate::file::{CaptureFile, RawPacket};
+use crate::file::CaptureFile;
 use crate::fragment::Fragments;
-use crate::input::{Source, Watch};
+use crate::input::{Progress, Source, Watch};
 use crate::notes::{CaptureNotes, FileNotes};
-use crate::packet::{self, Cut, Fragment, SkipCause, TcpSegment, Tunnel};
+use crate::packet;
+use crate::raw::RawPacket;
+use crate::segment::{Cut, Fragment, SkipCause, TcpSegment, Tunnel};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
@@ -39,15 +41,6 @@ impl Packet {
     fn place(&self) -> (u64, u32) {
         (self.time_ns, self.file)
     }
-}
-
-/// Progress of a reading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Bytes read from all sources, compressed where they are.
-    pub bytes_read: u64,
-    /// Size of all sources; None where one is not a file.
-    pub bytes_total: Option<u64>,
 }
 
 /// Limits of one reading, and the callback that watches it.

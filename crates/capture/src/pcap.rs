@@ -3,11 +3,11 @@
 //! what came before it).
 
 use crate::error::{CaptureError, CaptureErrorKind};
-use crate::file::{RawPacket, MAX_BLOCK_BYTES};
 use crate::input::{shown, Input};
 use crate::link;
 use crate::notes::InterfaceNotes;
 use crate::order::ByteOrder;
+use crate::raw::{RawPacket, MAX_BLOCK_BYTES};
 
 const FILE_HEADER_BYTES: usize = 24;
 /// Size of a record header in most files; some variants append fields.

@@ -2,10 +2,10 @@
 //! pcapng (draft-ietf-opsawg-pcapng): sections, interfaces, packets and drop counters.
 
 use crate::error::{CaptureError, CaptureErrorKind};
-use crate::file::{RawPacket, MAX_BLOCK_BYTES};
 use crate::input::Input;
 use crate::notes::InterfaceNotes;
 use crate::order::ByteOrder;
+use crate::raw::{RawPacket, MAX_BLOCK_BYTES};
 
 /// Number of interfaces that an obsolete packet block can address.
 const INTERFACES_MAX: usize = 1 << 16;

@@ -2,7 +2,7 @@
 //! Tunnels: from the payload of an outer IP packet to the IP packet inside.
 
 use crate::link::{ethernet, payload_of, ppp};
-use crate::packet::{be16, skip, SkipCause, Tunnel};
+use crate::segment::{be16, skip, SkipCause, Tunnel};
 
 const UDP: u8 = 17;
 /// The port of RFC 7348, and Linux's earlier one.

@@ -4,7 +4,7 @@
 //! The output depends only on the calls. Checksums are 0.
 
 use crate::link;
-use crate::packet::{tcp_flag, Tunnel};
+use crate::segment::{tcp_flag, Tunnel};
 use std::net::{IpAddr, SocketAddr};
 
 /// One TCP packet; payload bytes are zeros.

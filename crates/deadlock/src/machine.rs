@@ -2,9 +2,9 @@
 //! State machine of both ends and the wires between them; each step is the earlier of an arrival
 //! and a timer.
 
+use crate::pair::Pair;
 use crate::receiver::{Ack, Receiver};
 use crate::sender::{Segment, Sender};
-use crate::Pair;
 use ackwise_core::{Reason, Resolved};
 use serde::Serialize;
 use std::collections::VecDeque;

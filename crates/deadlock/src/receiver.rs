@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The receiver: its window, and the core's policy that decides when an ACK leaves.
 
-use crate::{Pair, Rule, Socket};
+use crate::pair::{Pair, Rule, Socket};
 use ackwise_core::{flag, Action, Conn, Event, EventKind, Reason, Resolved};
 
 /// MSS assumed before a larger segment arrives (RFC 9293, 3.7.1).

@@ -1,29 +1,13 @@
 // SPDX-License-Identifier: MIT
 //! The sender: what the socket layer copies from the writer, and what TCP output may send.
 
-use crate::{Pair, Rule};
-use serde::{Deserialize, Serialize};
+use crate::pair::{Nagle, Pair, Rule, Socket};
 
 /// Copy size between writer and send buffer in 4.3BSD and SunOS 4.1.3.
 const CLUSTER_BYTES: u64 = 1024;
 const PUSH_BYTES: u64 = 4096;
 /// Size of a bulk writer's write in Linux; the last segment of a write carries PSH.
 const WRITE_BYTES: u64 = 128 * 1024;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Nagle {
-    Bsd43,
-    Minshall,
-    Off,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Socket {
-    Linux,
-    Bsd43,
-}
 
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {

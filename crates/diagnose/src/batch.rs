@@ -3,11 +3,21 @@
 
 use crate::key::Key;
 use crate::report::Options;
-use crate::table::Arrival;
 use ackwise_capture::{AccEcn, Packet};
 use std::hint::black_box;
 use std::ops::Deref;
 use std::slice;
+
+/// A packet to be assigned to its connection.
+#[derive(Debug)]
+pub(crate) struct Arrival<'p> {
+    pub key: Key,
+    /// Number of packets before it in the capture.
+    pub ordinal: u64,
+    pub headers: Headers,
+    pub sacks: &'p [(u32, u32)],
+    pub accecn: Option<&'p AccEcn>,
+}
 
 /// The relevant fields of a packet, in one cache line.
 #[derive(Clone, Copy, Debug, Default)]

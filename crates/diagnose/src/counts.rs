@@ -2,7 +2,7 @@
 //! Counts of packets, segments, bytes and ACKs by type.
 
 use crate::ace;
-use crate::observers::{End, Observer};
+use crate::observer::{End, Observer};
 use crate::step::{AckKind, Cause, DataKind, Step};
 use ackwise_capture::tcp_flag;
 use serde::Serialize;

@@ -6,7 +6,7 @@ use crate::batch::{Headers, Segment};
 use crate::distance::{Distance, Recent};
 use crate::ecn_bytes::EcnCounters;
 use crate::half::{Around, Half};
-use crate::observers::{End, Observer};
+use crate::observer::{End, Observer};
 use crate::repeats::Repeats;
 use crate::report::{Connection, Ecn, Ending, Handshake, Options};
 use crate::step::{Ack, AckKind, Data, Step};

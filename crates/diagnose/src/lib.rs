@@ -39,6 +39,7 @@ mod half;
 mod idents;
 mod key;
 pub mod limits;
+mod observer;
 mod observers;
 mod ranges;
 mod rate;
@@ -57,7 +58,8 @@ mod window;
 pub use acks::Acking;
 pub use counts::{AckCounts, ByCause, Counts, SentCounts};
 pub use distance::AT_HOST_NS;
-pub use observers::{End, Half, Observer, Statistics};
+pub use observer::{End, Observer};
+pub use observers::{Half, Statistics};
 pub use rate::{Gaps, Rate};
 pub use report::{Connection, Ecn, Ending, Handshake, Options};
 pub use rtt::Rtt;
@@ -66,14 +68,14 @@ pub use window::Window;
 use ackwise_capture::{packets_into, CaptureError, CaptureNotes, Packet, ReadOptions, Source, Take};
 #[cfg(test)]
 use ackwise_link as _;
-use batch::Headers;
+use batch::{Arrival, Headers};
 use key::Key;
 use observers::{All, Counted};
 use serde::Serialize;
 use shelves::Shelves;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use table::{Arrival, Arrive};
+use table::Arrive;
 
 /// The diagnosis of a capture.
 #[derive(Clone, Debug, Serialize)]

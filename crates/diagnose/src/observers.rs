@@ -4,53 +4,12 @@
 use crate::acks;
 use crate::counts::Counts;
 use crate::limits::Limits;
+use crate::observer::{End, Observer};
 use crate::rate::Rate;
 use crate::rtt::Rtt;
 use crate::step::Step;
 use crate::window::Window;
 use serde::Serialize;
-
-/// Watches one half in bounded memory. Every step of the connection is passed to it once, in one of
-/// two ways.
-pub trait Observer: Default {
-    type Report: Serialize;
-    /// Whether it reads [`Step::queued_ns`], which is computed only on demand.
-    const READS_QUEUES: bool = false;
-
-    /// The data sender of this half sent a packet; [`Step::data`] refers to this half.
-    fn sent(&mut self, _step: &Step) {}
-
-    /// The receiver of this half sent a packet; [`Step::ack`] refers to this half.
-    fn acked(&mut self, _step: &Step) {}
-
-    fn finish(self, end: &End) -> Self::Report;
-}
-
-/// State of a half at the end of its connection or of the capture.
-#[derive(Clone, Debug)]
-pub struct End {
-    /// Time of the connection's last packet.
-    pub time_ns: u64,
-    /// First sequence number of data; None where no number was seen.
-    pub first: Option<u64>,
-    /// Highest sequence numbers sent and acknowledged.
-    pub nxt: u64,
-    pub una: u64,
-    /// Whether the receiver acknowledged anything.
-    pub is_answered: bool,
-    pub mss_bytes: u32,
-    /// Minimum RTT between the capture point and the data sender, and the receiver.
-    pub distance_ns: [Option<u64>; 2],
-    /// Time that the receiver took for its answer in the handshake.
-    pub handshake_ns: Option<u64>,
-}
-
-/// Steps without an observer.
-impl Observer for () {
-    type Report = ();
-
-    fn finish(self, _end: &End) {}
-}
 
 macro_rules! observers {
     ($(#[$set:meta])* $all:ident -> $report:ident { $($(#[$about:meta])* $name:ident: $observer:ty,)* }) => {

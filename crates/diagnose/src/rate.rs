@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Throughput, goodput and idle gaps.
 
-use crate::observers::{End, Observer};
+use crate::observer::{End, Observer};
 use crate::step::{AckKind, Step};
 use serde::Serialize;
 

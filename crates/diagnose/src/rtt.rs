@@ -2,7 +2,7 @@
 //! RTT between the capture point and the receiver, including the receiver's delay.
 
 use crate::distribution::Distribution;
-use crate::observers::{End, Observer};
+use crate::observer::{End, Observer};
 use crate::step::Step;
 use serde::Serialize;
 

@@ -8,12 +8,12 @@
 //! also the unit of work of a thread: an idle thread takes the next one. Only one thread at a time
 //! works on a shelf, and the result does not depend on which.
 
-use crate::batch::{Batch, Headers, Segment};
+use crate::batch::{Arrival, Batch, Headers, Segment};
 use crate::flow::Flow;
 use crate::key::Seeds;
-use crate::observers::Observer;
+use crate::observer::Observer;
 use crate::report::{Connection, Ending};
-use crate::table::{Arrival, Arrive, Follow, Name, Table};
+use crate::table::{Arrive, Follow, Name, Table};
 use std::hash::BuildHasher;
 use std::num::NonZeroUsize;
 use std::ops::Range;

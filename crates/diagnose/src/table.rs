@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Finds the connection of each packet, and the connections that are over.
 
-use crate::batch::{Headers, Segment};
+use crate::batch::{Arrival, Headers, Segment};
 use crate::key::{Key, Seeds};
 use crate::report::Ending;
-use ackwise_capture::{tcp_flag, AccEcn};
+use ackwise_capture::tcp_flag;
 use std::collections::{HashMap, VecDeque};
 use std::iter;
 use std::mem::take;
@@ -12,17 +12,6 @@ use std::mem::take;
 /// Twice the MSL of RFC 9293, 3.4.2: the longest time for which packets of an ended connection may
 /// still arrive.
 const QUIET_NS: u64 = 240_000_000_000;
-
-/// A packet to be assigned to its connection.
-#[derive(Debug)]
-pub(crate) struct Arrival<'p> {
-    pub key: Key,
-    /// Number of packets before it in the capture.
-    pub ordinal: u64,
-    pub headers: Headers,
-    pub sacks: &'p [(u32, u32)],
-    pub accecn: Option<&'p AccEcn>,
-}
 
 /// Consumer of packets of all connections, in order of arrival.
 pub(crate) trait Arrive {

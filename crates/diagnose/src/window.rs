@@ -2,7 +2,7 @@
 //! Bytes in flight and the advertised window.
 
 use crate::distribution::Distribution;
-use crate::observers::{End, Observer};
+use crate::observer::{End, Observer};
 use crate::step::Step;
 use ackwise_capture::tcp_flag;
 use serde::Serialize;

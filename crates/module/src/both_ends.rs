@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Measurements of runs captured at both ends: data, ACKs and losses of their flows.
 
-use crate::{reading, EngineError};
+use crate::reading::{reading, EngineError};
 use ackwise_diagnose::both_ends::{self, AckPath, FollowedPacket, MeasuredFlow, Run};
 use ackwise_sim::result::Quantiles;
 use pyo3::prelude::*;

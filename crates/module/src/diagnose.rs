@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Limits of a capture's transfers, and their packets for plots.
 
-use crate::{reading, Cancel, EngineError};
+use crate::reading::{reading, Cancel, EngineError};
 use ackwise_capture::{CaptureNotes, Source};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;

@@ -4,6 +4,7 @@
 
 mod both_ends;
 mod diagnose;
+mod reading;
 mod sockets;
 mod tapped;
 
@@ -17,6 +18,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use reading::{reading, Cancel, Cancelled, CaptureError, EngineError};
 use serde_json::json;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -29,27 +31,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// time (bench/README.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-create_exception!(_engine, EngineError, PyValueError, "The scenario cannot be run as it is.");
-create_exception!(_engine, CaptureError, PyValueError, "The capture cannot be read.");
-create_exception!(_engine, Cancelled, PyException, "The run was cancelled.");
-
-/// Shared between the caller and a run: `cancel()` makes the run end soon.
-#[pyclass(frozen)]
-#[derive(Default)]
-struct Cancel(Arc<AtomicBool>);
-
-#[pymethods]
-impl Cancel {
-    #[new]
-    fn new() -> Self {
-        Cancel::default()
-    }
-
-    fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
 
 /// One user's random numbers, selected by the run's seed and the user's index, as in the simulator.
 #[pyclass]
@@ -167,29 +148,6 @@ fn simulate_captured<'py>(
         PyResult::Ok((text, captures.into_bytes()))
     })?;
     Ok((result, files.map(|bytes| PyBytes::new(py, &bytes))))
-}
-
-/// Reads a capture with `read`. The options stop the reading soon after `cancel` was called, or,
-/// without one and in the interpreter's main thread, after Ctrl-C.
-fn reading<T>(
-    cancel: Option<&AtomicBool>,
-    read: impl FnOnce(&ReadOptions<'_>) -> Result<T, ackwise_capture::CaptureError>,
-) -> PyResult<T> {
-    let stopped = Mutex::new(None);
-    let watch = |_: Progress| {
-        let why = match cancel {
-            Some(cancel) => cancel.load(Ordering::Relaxed).then(|| Cancelled::new_err("cancelled")),
-            None => Python::with_gil(|py| py.check_signals()).err(),
-        };
-        let Some(why) = why else { return ControlFlow::Continue(()) };
-        *stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-        ControlFlow::Break(())
-    };
-    let options = ReadOptions { watch: Some(&watch), ..ReadOptions::default() };
-    read(&options).map_err(|e| {
-        let why = stopped.lock().unwrap_or_else(PoisonError::into_inner).take();
-        why.unwrap_or_else(|| CaptureError::new_err(e.to_string()))
-    })
 }
 
 /// Arrival times of new bytes in the largest direction of a capture, as JSON; times are relative to

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The table of this host's sockets for Python, which does the communication with the kernel.
 
-use crate::EngineError;
+use crate::reading::EngineError;
 use ackwise_sockets::{Answer, Chosen, Filter, Table};
 use pyo3::prelude::*;
 use std::collections::HashSet;

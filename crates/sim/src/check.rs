@@ -3,17 +3,9 @@
 //! their own JSON. Bounds of single keys are declared with the keys in `scenario`; this module
 //! checks combinations.
 
-use crate::keys::{channel_keys, word, Bounds, KeyType, Table};
+use crate::classes::channel_keys;
+use crate::keys::{within, word, Table};
 use crate::scenario::{AppSpec, ChannelSpec, FlowGroup, HostSpec, Scenario};
-
-/// Checks that a key of the table `at` (empty: the scenario itself) is within its bounds.
-pub(crate) fn within(at: &str, key: &str, value: &impl KeyType, low: u64, high: u64) -> Result<(), String> {
-    let Some(value) = value.outside(Bounds { low, high }) else {
-        return Ok(());
-    };
-    let dot = if at.is_empty() { "" } else { "." };
-    Err(format!("{at}{dot}{key} = {value} is out of range; give {low} to {high}"))
-}
 
 /// # Errors
 /// The first key whose value is out of range, with the range.

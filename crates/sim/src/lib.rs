@@ -10,6 +10,7 @@ mod access;
 mod app;
 mod channel;
 mod check;
+mod classes;
 mod congestion;
 mod discipline;
 mod echo;
@@ -37,5 +38,6 @@ pub mod tap;
 #[cfg(test)]
 use ackwise_link as _;
 pub use app::pareto;
+pub use classes::{classes, scenario_keys, Class, Tables};
 pub use engine::{run, run_tapped, SimError};
-pub use keys::{classes, scenario_keys, Bounds, Class, Key, Tables};
+pub use keys::{Bounds, Key};

@@ -7,7 +7,7 @@
 //! Most keys are also keys of link and workload files: their doc comments are what users read in
 //! docs/plan-format.md, and remarks for this crate's readers are plain comments.
 
-use crate::keys::{choice, keys};
+use crate::keys::{choice, keys, KeyType};
 pub use ackwise_core::PolicyChoice;
 use serde::{Deserialize, Serialize};
 
@@ -732,6 +732,8 @@ pub enum AppSpec {
     ParetoBulk(ParetoBulk),
     Replay(Replay),
 }
+
+impl KeyType for AppSpec {}
 
 keys! {
     /// Writes as fast as the socket accepts.

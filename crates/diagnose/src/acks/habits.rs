@@ -3,7 +3,7 @@
 
 use crate::distance::is_at_host;
 use crate::distribution::Distribution;
-use crate::observers::End;
+use crate::observer::End;
 use crate::step::{Ack, AckKind, Step};
 use serde::Serialize;
 

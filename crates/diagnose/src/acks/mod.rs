@@ -21,7 +21,7 @@ mod verdict;
 
 use crate::distance::is_at_host;
 use crate::distribution::Distribution;
-use crate::observers::{End, Observer};
+use crate::observer::{End, Observer};
 use crate::step::{Ack, AckKind, Step};
 use ackwise_capture::tcp_flag;
 use ackwise_core::{flag, Event, EventKind, Order};

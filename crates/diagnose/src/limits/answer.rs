@@ -7,7 +7,7 @@
 //! than the handshake, by the time in which a link transmits n segments.
 
 use crate::distance::is_at_host;
-use crate::observers::End;
+use crate::observer::End;
 use crate::step::{Ack, AckKind, DataKind, Step};
 
 /// Maximum time of a slow host's handshake, in segments. It handles one packet and one ACK: with

@@ -4,13 +4,15 @@
 //! | file | question |
 //! |---|---|
 //! | `wait.rs` | what did the sender wait for before it sent this packet? |
-//! | `interval.rs` | sums of waits, bytes, RTTs and losses, about one RTT each; bounded in number |
+//! | `interval.rs` | sums of waits, bytes, RTTs and losses over about one RTT |
+//! | `intervals.rs` | all intervals of a transfer, bounded in number |
 //! | `packed.rs` | the same in less memory, until the transfer is over |
 //! | `window.rs` | a sender that waits for ACKs: which window, or whose rate, is it that binds? |
 //! | `answer.rs` | was the capture taken at the receiver? |
 //! | `link.rs` | how fast is the slowest link? |
 //! | `policer.rs` | do the losses follow from a token bucket? |
 //! | `judge.rs` | one limit for all time, and its share |
+//! | `limit.rs`, `judgment.rs` | the limits, and the result |
 //!
 //! A wait is visible at one packet, but not which window caused it: a congestion window, a send
 //! buffer and a full link look alike in a single gap, and differ in the development of flight, RTT
@@ -18,58 +20,27 @@
 
 mod answer;
 mod interval;
+mod intervals;
 mod judge;
+mod judgment;
+mod limit;
 mod link;
 mod packed;
 mod policer;
 mod wait;
 mod window;
 
-use crate::observers::{End, Observer};
+use crate::observer::{End, Observer};
 use crate::step::{Cause, DataKind, Step};
 use answer::Bursts;
-use interval::Intervals;
+use intervals::Intervals;
 use link::Link as LinkRate;
 use policer::Losses;
-use serde::Serialize;
 use wait::Waits;
 
-pub use judge::{Judgment, Share, Span};
+pub use judgment::{Judgment, Share, Span};
+pub use limit::Limit;
 pub use wait::{Answers, Stall};
-
-/// The reason why a transfer is not faster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Limit {
-    /// The connection is being established.
-    Handshake,
-    /// The congestion window still grows by the amount that is acknowledged.
-    SlowStart,
-    /// The congestion window, reduced by losses or marks.
-    CongestionWindow,
-    /// The path's slowest link is busy.
-    Link,
-    /// A policer or a shaper without a queue drops packets above a rate.
-    Policer,
-    /// The advertised window is full and at its maximum.
-    ReceiveWindow,
-    /// The advertised window is closed or shrinks: the application does not read.
-    ReceivingApplication,
-    /// The send buffer is full of unacknowledged data.
-    SendBuffer,
-    /// The application has nothing to send.
-    SendingApplication,
-    /// ACKs arrive late, in bursts, or are lost on their way.
-    ReturnPath,
-    /// The sender waits for an ACK that the receiver delays.
-    AckStall,
-    /// A retransmission timer is running.
-    Timeout,
-    /// The processor of an endpoint.
-    Processor,
-    /// Undecided: the capture does not show the limit.
-    Undecided,
-}
 
 /// FASTER: multiple of the policer's rate; PASSED: share of packets above it.
 const FASTER: f64 = 1.5;

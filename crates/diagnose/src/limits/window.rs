@@ -11,10 +11,10 @@
 //! | congestion window | below what the link would carry | near its smallest | some |
 
 use super::interval::Interval;
-use super::judge::Judgment;
+use super::judgment::Judgment;
+use super::limit::Limit;
 use super::link::Slowest;
 use super::wait::MIN_RTO_NS;
-use super::Limit;
 
 const MS: u64 = 1_000_000;
 /// Shares by which the RTT exceeds its minimum where a queue stands: in part of an interval, and in

@@ -13,11 +13,11 @@ mod recorder;
 mod track;
 
 use crate::arrivals;
-use crate::batch::{Headers, Segment};
+use crate::batch::{Arrival, Headers, Segment};
 use crate::flow::Flow;
 use crate::key::{Key, Seeds};
 use crate::report::Ending;
-use crate::table::{Arrival, Arrive, Follow, Name, Table};
+use crate::table::{Arrive, Follow, Name, Table};
 use ackwise_capture::{CaptureError, ReadOptions, Source};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;

@@ -3,7 +3,7 @@
 //! (net/ipv4/tcp_bbr.c): the window and the pacing rate follow the estimates of bottleneck bandwidth and
 //! minimum RTT. It does not look for policers (bbr_lt_bw_sampling).
 
-use super::{AckSample, Controller, DeliveryRate, Flight, Restart, Window};
+use super::controller::{AckSample, Controller, DeliveryRate, Flight, Restart, Window};
 use crate::rng::Rng;
 
 /// Linux's units: a gain in 256ths, a bandwidth in 2^-24 segments per microsecond, whole segments.

@@ -2,8 +2,8 @@
 //! CUBIC (RFC 9438) with HyStart as computed by Linux 6.12 (net/ipv4/tcp_cubic.c): in whole
 //! segments, with a clock in jiffies, and as if Reno's window never grew by more than ALPHA.
 
+use super::controller::{slow_start, AckSample, Controller, Flight, Restart, Window, JIFFY_NS};
 use super::hystart::HyStart;
-use super::{slow_start, AckSample, Controller, Flight, Restart, Window, JIFFY_NS};
 use crate::scenario::{Counting, Hystart, SenderSpec};
 
 /// RFC 9438, 4.6: the multiplicative decrease, 0.7, in units of 1/1024, which also apply to the

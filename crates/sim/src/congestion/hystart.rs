@@ -6,7 +6,7 @@
 //! half of the path), or in which the RTT no longer falls to its minimum (the delay: a queue
 //! stands).
 
-use super::{AckSample, Window};
+use super::controller::{AckSample, Window};
 
 /// hystart_low_window: slow start continues below this many segments.
 const LOW_WINDOW_SEGMENTS: u64 = 16;

@@ -3,7 +3,7 @@
 //! later unless the RTT falls again. Applies to the first slow start of a connection (4.3); later
 //! ones end at a known window.
 
-use super::{AckSample, Window};
+use super::controller::{AckSample, Window};
 
 // RFC 9406, 4.2 and 4.3: growth of a round's minimum RTT that shows a queue, as a fraction of the
 // previous round's, within these bounds.

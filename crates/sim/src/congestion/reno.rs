@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Reno (RFC 5681), with appropriate byte counting (RFC 3465).
 
-use super::{slow_start, AckSample, Controller, Flight, Window};
+use super::controller::{slow_start, AckSample, Controller, Flight, Window};
 use crate::scenario::Counting;
 
 pub struct Reno {

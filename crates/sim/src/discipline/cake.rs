@@ -30,7 +30,7 @@
 use super::ack_filter;
 use super::cobalt::{Cobalt, Target};
 use super::flow_queues::{FlowHash, FlowQueues, QUEUES};
-use super::{count_drop, frame_bytes, limit_or, mark, Scheduler};
+use super::scheduler::{count_drop, frame_bytes, limit_or, mark, Scheduler};
 use crate::packet::Parcel;
 use crate::result::ChannelResult;
 use crate::rng::Rng;

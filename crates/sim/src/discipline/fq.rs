@@ -23,7 +23,7 @@
 //! jiffies; a flow that pauses for 3 s is not forgotten.
 
 use super::flow_queues::{FlowHash, FlowQueues, QUEUES};
-use super::{count_drop, frame_bytes, limit_or, Scheduler};
+use super::scheduler::{count_drop, frame_bytes, limit_or, Scheduler};
 use crate::packet::Parcel;
 use crate::result::ChannelResult;
 use crate::rng::Rng;

@@ -26,7 +26,7 @@
 
 use super::codel::{Codel, Target};
 use super::flow_queues::{FlowHash, FlowQueues, QUEUES};
-use super::{count_drop, frame_bytes, limit_or, mark, Scheduler};
+use super::scheduler::{count_drop, frame_bytes, limit_or, mark, Scheduler};
 use crate::packet::Parcel;
 use crate::result::ChannelResult;
 use crate::rng::Rng;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+//! The limits of one direction over time.
+
+use super::interval::Interval;
+use super::limit::Limit;
+use super::wait::{Answers, Stall};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A part of a transfer with one limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Span {
+    pub from_ns: u64,
+    pub to_ns: u64,
+    pub limit: Limit,
+}
+
+/// One limit's share of a transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Share {
+    pub ns: u64,
+    /// Bytes acknowledged in that time.
+    pub bytes: u64,
+}
+
+/// The judgment on one direction.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Judgment {
+    /// Share of each limit; the times add up to the transfer's duration.
+    pub limits: BTreeMap<Limit, Share>,
+    /// Time in ack-stall, by the sender's reason to wait.
+    pub stalls_ns: BTreeMap<Stall, u64>,
+    /// Time in sending-application spent waiting for the peer's data.
+    pub answers: Answers,
+    /// Periods in order of time, without gaps, each with its dominant limit.
+    pub spans: Vec<Span>,
+    /// Minimum RTT of the whole path, and mean of all samples.
+    pub rtt_min_ns: Option<u64>,
+    pub rtt_mean_ns: Option<u64>,
+    /// Maximum bytes in flight, and largest window advertised.
+    pub flight_max_bytes: u64,
+    pub window_max_bytes: u64,
+    /// Payload rate of the slowest link; None where packets do not show it.
+    pub link_bytes_per_s: Option<f64>,
+    /// The highest rate over several consecutive RTTs.
+    pub sustained_bytes_per_s: f64,
+}
+
+impl Judgment {
+    /// Marks all of the time as undecided.
+    pub(super) fn undecided(self) -> Self {
+        let mut undecided = Judgment { limits: BTreeMap::new(), spans: Vec::new(), ..self };
+        if let (Some(first), Some(last)) = (self.spans.first(), self.spans.last()) {
+            undecided.add(Limit::Undecided, first.from_ns, last.to_ns);
+        }
+        undecided
+    }
+
+    pub(super) fn add(&mut self, limit: Limit, from_ns: u64, to_ns: u64) {
+        if to_ns > from_ns {
+            self.limits.entry(limit).or_default().ns += to_ns - from_ns;
+            self.span(limit, from_ns, to_ns);
+        }
+    }
+
+    fn span(&mut self, limit: Limit, from_ns: u64, to_ns: u64) {
+        match self.spans.last_mut() {
+            Some(last) if last.limit == limit => last.to_ns = to_ns,
+            _ => self.spans.push(Span { from_ns, to_ns, limit }),
+        }
+    }
+
+    /// Divides the time of an interval by its waits; the remainder goes to the largest.
+    pub(super) fn interval(&mut self, interval: &Interval, shares: &BTreeMap<Limit, u64>, room: Limit) {
+        let largest = shares.iter().max_by_key(|(_, ns)| **ns).map_or(room, |(limit, _)| *limit);
+        let mut left_ns = interval.ns();
+        for (limit, ns) in shares {
+            let ns = (*ns).min(left_ns);
+            self.limits.entry(*limit).or_default().ns += ns;
+            left_ns -= ns;
+        }
+        let share = self.limits.entry(largest).or_default();
+        share.ns += left_ns;
+        share.bytes += interval.acked_bytes;
+        self.span(largest, interval.from_ns, interval.to_ns);
+    }
+}
