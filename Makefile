@@ -164,6 +164,7 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	else \
 		echo "clippy is not packaged for this toolchain: not run"; \
 	fi
+	$(MAKE) -s packages
 	$(BIN)/ruff check --quiet python experiments tools bench
 	$(BIN)/ruff format --quiet --check python experiments tools bench
 	$(BIN)/mypy
@@ -173,6 +174,13 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	$(BIN)/python tools/spdx.py
 	$(BIN)/python tools/generated_docs.py --check
 	$(BIN)/python tools/classes.py --check
+
+# Each is built from its package alone. Cargo packages crates that need each other from 1.90 on.
+.PHONY: packages
+packages:
+	cargo package --quiet --offline --allow-dirty -p ackwise-core -p ackwise-capture \
+		$(if $(shell cargo --version | awk -F. '$$2 >= 90'),-p ackwise-diagnose) 2> build/packages.txt || \
+		{ cat build/packages.txt; false; }
 
 .PHONY: bench
 bench: setup-bench build ## measure against peers (2 minutes); BASELINE=COMMIT: also that one

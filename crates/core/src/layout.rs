@@ -31,7 +31,7 @@ fn ask_c(statements: &str) -> BTreeMap<String, u64> {
     let source = dir.join("layout.c");
     let program = dir.join("layout");
     std::fs::write(&source, format!("{PROGRAM}{statements}\treturn 0;\n}}\n")).expect("written");
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../core/include");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/include");
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
     let made = Command::new(&compiler)
         .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-I"])
