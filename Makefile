@@ -198,7 +198,7 @@ reproduce: build ## rerun every published experiment; page and figures in publis
 .PHONY: docs
 docs: build ## rewrite the generated parts of docs
 	$(BIN)/python tools/generated_docs.py --write
-	$(BIN)/python tools/pages.py --write
+	$(BIN)/python tools/record_pages.py --write
 
 .PHONY: site
 site: build $(VENV)/docs ## build the documentation's site into build/site

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import pages
+import record_pages as pages
 import records
 from records import Record
 

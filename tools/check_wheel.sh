@@ -34,6 +34,9 @@ test -s sweep.html
 "$place/venv/bin/ackwise" compare --list >/dev/null
 "$place/venv/bin/ackwise" policy list >/dev/null
 "$place/venv/bin/ackwise" doctor compare
+# Experiments are a package of their own; without it, the command says how to get it.
+{ "$place/venv/bin/ackwise" reproduce --list 2>&1 || true; } | grep -q ackwise-experiments
+! "$place/venv/bin/python" -c 'import matplotlib' 2>/dev/null
 "$place/venv/bin/python" - "$place" <<'CHECK'
 import sys
 import ackwise

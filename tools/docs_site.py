@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 import api_reference
 import command_reference
-import pages as experiments
+import record_pages as experiments
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import pages
+import record_pages as pages
 import records
 from records import ROOT, Record
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import audit
-import pages
 import pytest
+import record_pages as pages
 import records
 from records import Record
 

@@ -3,8 +3,8 @@
 
 from pathlib import Path
 
-import pages
 import pytest
+import record_pages as pages
 import records
 
 from ackwise_experiments import check, document, figure, table

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The pages of the experiments show what their records say.
 
-    python tools/pages.py --check      fails when a page differs from its record
-    python tools/pages.py --write      writes dates, tables and lists of flips into the pages
+    python tools/record_pages.py --check      fails when a page differs from its record
+    python tools/record_pages.py --write      writes dates, tables and lists of flips into the pages
 
 Made from the record are the line that begins with "Measured at", tables between `<!-- checks: GROUP
 -->` and `<!-- end -->`, and the audit's list between `<!-- audit -->` and `<!-- end of audit -->`.
