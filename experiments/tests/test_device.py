@@ -13,7 +13,6 @@ import pytest
 from conftest import Ackwise
 
 from ackwise import plans
-from ackwise.cli import device as cli_device
 from ackwise.engine.scenario import Bulk, Scenario
 from ackwise.engine.typed import put
 from ackwise.errors import InputError, RunError
@@ -24,6 +23,7 @@ from ackwise.lab.target import DEVICES, MIPS, UML, X86, Target
 from ackwise.plans import policy, schema
 from ackwise.results.console import Console
 from ackwise_experiments import documents
+from ackwise_experiments.device import command as cli_device
 from ackwise_experiments.device import cost, pair
 from ackwise_experiments.ratelimit import device as experiment
 

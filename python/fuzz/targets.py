@@ -16,6 +16,7 @@ from kernel_answers import answering, split
 
 from ackwise.diagnosis.live import lines, selection, show
 from ackwise.diagnosis.live.sampler import Sampler
+from ackwise.engine import scenario, typed
 from ackwise.gateway import netlink, status
 from ackwise.gateway.netlink import Message, Rtnetlink
 from ackwise.gateway.snapshot import Snapshot
@@ -127,15 +128,21 @@ def claims_came(data: bytes) -> None:
         judge(came)
 
 
-_SCENARIO = {
-    "seed": 1,
-    "duration_ns": 10**6,
-    "mtu_bytes": 1500,
-    "ping_interval_ns": 10**5,
-    "series_interval_ns": 10**4,
-    "record": {"trace": True, "trace_limit": 10},
-    "groups": [{"name": "a", "direction": "down", "policy": {"name": "linux"}}],
-}
+_CHANNEL = scenario.Channel(rate_bps=10**6, delay_ns=0)
+_SCENARIO = scenario.Scenario(
+    seed=1,
+    duration_ns=10**6,
+    ping_interval_ns=10**5,
+    series_interval_ns=10**4,
+    record=scenario.Record(trace=True, trace_limit=10),
+    down=_CHANNEL,
+    up=_CHANNEL,
+    groups=[
+        scenario.FlowGroup(
+            name="a", direction="down", policy=scenario.Policy(name="linux"), app=scenario.Bulk()
+        )
+    ],
+)
 _FILES = (
     "flows", "samples", "pings",
     *(f"counters-{host}{when}" for host in ("client", "server") for when in ("", "-before")),
@@ -151,7 +158,7 @@ def guest_results(data: bytes) -> None:
         (_folder / name).write_bytes(text)
     for host in ("client", "server"):
         (_folder / f"{host}.pcap").write_bytes(_CAPTURE)
-    json.dumps(measure.result(_folder, _SCENARIO, [0]))
+    json.dumps(typed.document(measure.result(_folder, _SCENARIO, [0])))
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {

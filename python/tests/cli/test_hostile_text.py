@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import pyarrow.parquet
 import pytest
+from browser import elements
 from conftest import Ackwise
 from hostile import INTERFACES, TITLES, is_inert
-from pages import elements
 from test_terminal import compare, link
 
 from ackwise.errors import printable

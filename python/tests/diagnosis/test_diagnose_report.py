@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import chromium, elements
 from conftest import ROOT
 from devtools import Browser, browser
 from hostile import TITLES
-from pages import chromium, elements
 
 from ackwise import engine, replays
 from ackwise.diagnosis import report, table, whatif

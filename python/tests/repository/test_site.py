@@ -16,9 +16,9 @@ import click
 import command_reference
 import docs_site
 import pytest
+from browser import chromium
 from conftest import Ackwise
 from devtools import Browser, browser
-from pages import chromium
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
+from browser import rendered
 from conftest import Ackwise
-from pages import rendered
 
 COMPARE_PLOTS = ["throughput", "reasons", "rtt", "reasons-time", "sequence"]
 

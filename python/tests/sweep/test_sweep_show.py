@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import spaces
+from browser import output, rendered
 from conftest import ROOT, Ackwise
-from pages import output, rendered
 from test_sweep_run import made, rows, slower_twin
 
 from ackwise.errors import InputError

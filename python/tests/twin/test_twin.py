@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import output, rendered
 from conftest import ROOT, Ackwise, lab_kernel, small_plan
 from documents import key_paths
-from pages import output, rendered
 
 from ackwise import engine, plans
 from ackwise.engine import Cancel, Captured
