@@ -33,12 +33,12 @@ SUFFIX = ".claim"
 LEVELS = ("MUST", "SHOULD", "MAY", "text", "open")
 _NUMBER = re.compile(r"(?:[0-9]{1,20}s?)(?:[+-][0-9]{1,20}s?)*")
 _TIME = re.compile(r"(-?[0-9]{1,9}(?:\.[0-9]{1,3})?)(ms|s)")
-_MOST = 2**31 - 1
+_NUMBER_MAX = 2**31 - 1
 _WHOLE = re.compile(r"[0-9]{1,10}")
 # Limits of the guest (linux/lab): a segment fits its packet, a claim its list of actions.
 _MSS = range(40, 1961)
-_WORD_MOST = 200
-_ACTIONS_MOST = 4000
+_WORD_MAX = 200
+_ACTIONS_MAX = 4000
 _PEER = {
     "mss": "1460",
     "scale": "7",
@@ -246,8 +246,8 @@ class _Reader:
             size = int(digits) * (self.claim.mss if unit else 1)
             total += -size if minus == "-" else size
         total *= sign
-        if not low <= total <= _MOST:
-            self.fail(f"{quoted(text)} is out of range; give {low} to {_MOST} bytes")
+        if not low <= total <= _NUMBER_MAX:
+            self.fail(f"{quoted(text)} is out of range; give {low} to {_NUMBER_MAX} bytes")
         return total
 
     def span(self, text: str) -> tuple[int, int]:
@@ -292,7 +292,7 @@ def _arrives(reader: _Reader) -> Arrives:
     while reader.words:
         word = reader.words.pop(0)
         if word in ("ack", "win", "urg", "size"):
-            low = -_MOST if word == "ack" else 0
+            low = -_NUMBER_MAX if word == "ack" else 0
             found[word] = reader.amount(reader.word("a number"), low)
         elif word == "tsval":
             found[word] = reader.time_us() // 1000
@@ -519,9 +519,9 @@ def parse(path: Path, text: str) -> Claim:
         reader = _Reader(path, number, words, claim)
         if words[0] not in _PROSE:
             for word in words:
-                if not (word.isascii() and word.isprintable() and len(word) <= _WORD_MOST):
+                if not (word.isascii() and word.isprintable() and len(word) <= _WORD_MAX):
                     reader.fail(
-                        f"{quoted(word)} is not a word of at most {_WORD_MOST} ASCII characters"
+                        f"{quoted(word)} is not a word of at most {_WORD_MAX} ASCII characters"
                     )
         if words[0] in _HEAD:
             if in_body:
@@ -542,9 +542,9 @@ def parse(path: Path, text: str) -> Claim:
     if claim.peer["syn_bytes"] != "0" and claim.warm_segments:
         whole.fail("`peer syn_bytes=...` needs a line `host warm=0`")
     most = _most_actions(claim)
-    if most > _ACTIONS_MOST:
+    if most > _ACTIONS_MAX:
         whole.fail(
-            f"{most} segments and calls of the application; a claim has {_ACTIONS_MOST} at most"
+            f"{most} segments and calls of the application; a claim has {_ACTIONS_MAX} at most"
         )
     if not any(isinstance(line.what, Leaves | Quiet) for line in claim.lines):
         whole.fail("nothing is claimed; add a line `leaves ...` or `until TIME nothing leaves`")

@@ -132,7 +132,7 @@ def _calm(pair: Pair) -> dict[str, Any] | None:
 
 
 STEP_BYTES = 1024
-SEND_BUFFER_MOST = 1 << 26
+SEND_BUFFER_MAX = 1 << 26
 LOOKED_BEYOND = 12
 
 
@@ -144,11 +144,11 @@ def enough_send_buffer(pair: Pair) -> Pair | None:
     low = pair.send_buffer_bytes // STEP_BYTES
     high = low + 1
     while True:
-        if high * STEP_BYTES > SEND_BUFFER_MOST:
+        if high * STEP_BYTES > SEND_BUFFER_MAX:
             return None
         while _calm(_sent(pair, high)) is None:
             low, high = high, 2 * high
-            if high * STEP_BYTES > SEND_BUFFER_MOST:
+            if high * STEP_BYTES > SEND_BUFFER_MAX:
                 return None
         while high - low > 1:
             middle = (low + high) // 2

@@ -35,11 +35,11 @@ INTERFERES_BELOW = 0.9  # share of the solo throughput, in either direction
 
 GUARANTEE_OF_DEMAND = 1.25  # headroom: ACKs come in bursts and in more than one size
 CEILING_OF_DEMAND = 2.0
-CEILING_MOST = 0.5  # data keeps half of the uplink under any load
+CEILING_MAX = 0.5  # data keeps half of the uplink under any load
 THIN_ABOVE = 0.06  # a larger share would cost the upload over 7%, its own headers included
 THIN_TO_SEGMENTS = 3  # per ACK; linux-separation also measures two and four
-THIN_MOST = 0.15  # the upload keeps at least 85%
-SHARE_LEAST = 0.02  # smallest share that any class can have
+THIN_MAX = 0.15  # the upload keeps at least 85%
+SHARE_MIN = 0.02  # smallest share that any class can have
 LEAF_PACKETS = 100  # as in the paper (spec page 3)
 THIN_LEAF_NS = 50_000_000  # longest wait of an ACK in a head-drop leaf
 THIN_LEAF_LEAST, THIN_LEAF_MOST = 4, 100
@@ -145,7 +145,7 @@ def predict(link: AccessLink) -> Prediction:
         ack_demand_bps=link.demand * link.up_bps,
         alone=alone,
         fifo=fifo,
-        separation=apart(link, alone, min(link.demand, CEILING_MOST)),
+        separation=apart(link, alone, min(link.demand, CEILING_MAX)),
         thinned=apart(link, alone, min(link.demand, thinned_share(link))),
         fifo_ack_places=ack_places,
         fifo_delay_ns=delay_ns,
@@ -179,7 +179,7 @@ def apart(link: AccessLink, alone: Speeds, ack_share: float) -> Speeds:
 # [D-24]
 def thinned_share(link: AccessLink) -> float:
     """Share of the uplink given to ACKs when a newer one may replace an older one."""
-    return min(THIN_MOST, max(THIN_ABOVE, min(link.demand, link.k / THIN_TO_SEGMENTS)))
+    return min(THIN_MAX, max(THIN_ABOVE, min(link.demand, link.k / THIN_TO_SEGMENTS)))
 
 
 def _fifo_upload(link: AccessLink) -> float:
@@ -229,24 +229,24 @@ def advise(link: AccessLink, *, may_thin: bool = True) -> Recommendation:
             (
                 f"thinning: {ask}, more than {100 * THIN_ABOVE:g}%",
                 f"guarantee and ceiling {_rate(share)}: one ACK per {THIN_TO_SEGMENTS} packets, "
-                f"within {100 * THIN_ABOVE:g}% to {100 * THIN_MOST:g}% of the uplink; the upload "
+                f"within {100 * THIN_ABOVE:g}% to {100 * THIN_MAX:g}% of the uplink; the upload "
                 f"keeps {100 - 100 * part:.3g}%",
                 f"ACK leaf of {leaf} packets: with head drop no ACK waits longer than "
                 f"{THIN_LEAF_NS // 10**6} ms",
                 _data_fifo(link),
             ),
         )  # fmt: skip
-    asked = max(SHARE_LEAST, GUARANTEE_OF_DEMAND * link.demand)
-    guarantee = _whole(link, min(CEILING_MOST, asked))
-    ceiling = _whole(link, min(CEILING_MOST, max(2 * SHARE_LEAST, CEILING_OF_DEMAND * link.demand)))
+    asked = max(SHARE_MIN, GUARANTEE_OF_DEMAND * link.demand)
+    guarantee = _whole(link, min(CEILING_MAX, asked))
+    ceiling = _whole(link, min(CEILING_MAX, max(2 * SHARE_MIN, CEILING_OF_DEMAND * link.demand)))
     return Recommendation(
         guarantee, ceiling, LEAF_PACKETS, LEAF_PACKETS, False,
         (
             f"no thinning: {ask}"
             + (f", at most {100 * THIN_ABOVE:g}%" if may_thin else "; the ACK leaf cannot thin"),
             f"guarantee {_rate(guarantee)}: {GUARANTEE_OF_DEMAND:g} times that, to absorb bursts "
-            f"({100 * SHARE_LEAST:g}% to {100 * CEILING_MOST:g}%)",
-            f"ceiling {_rate(ceiling)}: twice the demand, at most {100 * CEILING_MOST:g}%: under a "
+            f"({100 * SHARE_MIN:g}% to {100 * CEILING_MAX:g}%)",
+            f"ceiling {_rate(ceiling)}: twice the demand, at most {100 * CEILING_MAX:g}%: under a "
             f"flood of ACKs data keeps {_rate(link.up_bps - ceiling)}",
             f"ACK leaf of {LEAF_PACKETS} packets, as in the paper",
             _data_fifo(link),

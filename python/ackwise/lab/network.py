@@ -30,7 +30,7 @@ _DIST_MAX = 10_000  # maximum entries of a netem table; `tc` has no room for the
 _TABLE_DELAY_NS = 1000  # `tc` accepts a table only with a delay; this is the smallest
 _DIST_UNIT = 8192  # table value that represents one jitter
 _PRIO_BANDS_MAX = 16
-_CAKE_MOST = 256  # maximum overhead, bytes
+_CAKE_OVERHEAD_MAX = 256  # maximum overhead, bytes
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,10 @@ def _check(scenario: Scenario, link: str) -> None:
             )
         if pipe.discipline == "codel" and pipe.queue_bytes:
             refuse(f"{link}: {way}.queue", "codel counts packets", "give queue_packets")
-        if pipe.discipline == "cake" and not 0 <= _overhead(scenario, pipe) <= _CAKE_MOST:
+        if pipe.discipline == "cake" and not 0 <= _overhead(scenario, pipe) <= _CAKE_OVERHEAD_MAX:
             refuse(
                 f"{link}: {way}.discipline",
-                f"CAKE accounts for at most {_CAKE_MOST} bytes of overhead and medium time",
+                f"CAKE accounts for at most {_CAKE_OVERHEAD_MAX} bytes of overhead and medium time",
                 "reduce overhead or per_packet, or use the simulator",
             )
 

@@ -20,7 +20,7 @@ PLAIN_WIDTH = 200  # width if the output is not a terminal
 
 _RATES = [("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0)]
 _TIMES = [("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)]
-_LEAST_SHOWN = 0.01  # in a table's unit: three decimals leave two digits
+_SHOWN_MIN = 0.01  # in a table's unit: three decimals leave two digits
 
 
 def unit_of(unit: str, largest: float) -> tuple[str, float]:
@@ -39,7 +39,7 @@ def time_unit(largest: Iterable[float]) -> tuple[str, float]:
     these maxima would not be visible in ms."""
     smallest = min((value for value in largest if value), default=0)
     units = [(name, scale) for name, scale in _TIMES if name != "s"]
-    return next(((n, s) for n, s in units if smallest >= _LEAST_SHOWN * s), units[0])
+    return next(((n, s) for n, s in units if smallest >= _SHOWN_MIN * s), units[0])
 
 
 def decimals(values: Sequence[float]) -> int:

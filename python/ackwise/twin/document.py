@@ -6,15 +6,15 @@ from typing import Any
 from ackwise.results import document, provenance
 from ackwise.results.document import number
 from ackwise.results.stats import Estimate
-from ackwise.twin import parting
-from ackwise.twin.parting import Parting
+from ackwise.twin import divergence
+from ackwise.twin.divergence import Divergence
 from ackwise.twin.run import SHOWN, FlowPair, Measure, Twin, Twins
 from ackwise.twin.wire import Packet
 
 SCHEMA_VERSION = 1
 
 _CELL = "tables[].cells[]"
-_PARTING = f"{_CELL}.partings[]"
+_DIVERGENCE = f"{_CELL}.divergences[]"
 _WORLDS = {
     "simulator": "in the simulator",
     "linux": "on the kernel",
@@ -69,14 +69,14 @@ KEYS: dict[str, str] = {
         "the start of the run; times below count from there; null: none"
         for world in ("simulator", "linux")
     },
-    f"{_PARTING}.how": "content: another sequence number, length, ACK or SACK, or no packet; "
+    f"{_DIVERGENCE}.how": "content: another sequence number, length, ACK or SACK, or no packet; "
     "time: further apart than the tolerance",
-    f"{_PARTING}.end": "whose packet: sender (of the data) or receiver",
-    f"{_PARTING}.number": "of the packet among those of that end, from 1",
-    f"{_PARTING}.time_ns": "when: the earlier of both packets",
+    f"{_DIVERGENCE}.end": "whose packet: sender (of the data) or receiver",
+    f"{_DIVERGENCE}.number": "of the packet among those of that end, from 1",
+    f"{_DIVERGENCE}.time_ns": "when: the earlier of both packets",
     **{
-        f"{_PARTING}.{world}.{key}": f"{text}, {_WORLDS[world]}; null instead of the packet: none "
-        "follows"
+        f"{_DIVERGENCE}.{world}.{key}": f"{text}, {_WORLDS[world]}; null instead of the packet: "
+        "none follows"
         for world in ("simulator", "linux")
         for key, text in _PACKET.items()
     },
@@ -139,18 +139,18 @@ def _figure(figure: Measure) -> dict[str, Any]:
 def _followed(pair: FlowPair | None) -> dict[str, Any]:
     if pair is None:
         nowhere = {"simulator": None, "linux": None}
-        return {"agreed_packets": None, "first_data_ns": nowhere, "partings": []}
+        return {"agreed_packets": None, "first_data_ns": nowhere, "divergences": []}
     return {
         "agreed_packets": pair.agreed,
         "first_data_ns": {
             "simulator": pair.simulator.first_data_ns,
             "linux": pair.linux.first_data_ns,
         },
-        "partings": [_parting(one) for one in pair.partings],
+        "divergences": [_divergence(one) for one in pair.divergences],
     }
 
 
-def _parting(one: Parting) -> dict[str, Any]:
+def _divergence(one: Divergence) -> dict[str, Any]:
     return {
         "how": one.how,
         "end": "sender" if one.by_sender else "receiver",
@@ -171,5 +171,5 @@ def _packet(packet: Packet | None) -> dict[str, Any] | None:
         "ack": packet.ack,
         "sacks": [list(block) for block in packet.sacks],
         "lost": packet.lost,
-        "words": parting.words(packet),
+        "words": divergence.words(packet),
     }

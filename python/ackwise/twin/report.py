@@ -62,9 +62,9 @@ def _drawn(pair: FlowPair | None, most: int) -> dict[str, Any] | None:
     if pair is None:
         return None
     worlds = {"simulator": pair.simulator, "linux": pair.linux}
-    first_ns = pair.partings[0].time_ns if pair.partings else 0
+    first_ns = pair.divergences[0].time_ns if pair.divergences else 0
     return {
-        "partings": [{"us": one.time_ns / 1000, "how": one.how} for one in pair.partings],
+        "divergences": [{"us": one.time_ns / 1000, "how": one.how} for one in pair.divergences],
         "whole": {name: _packets(_thin(flow.packets, most)) for name, flow in worlds.items()},
         "near": {name: _packets(_near(flow, first_ns)) for name, flow in worlds.items()},
         "cwnd": {

@@ -24,8 +24,8 @@ from ackwise.results import compare, hosts, provenance
 from ackwise.results.compare import Cell, Combination, Comparison, Job, ResultTable
 from ackwise.results.metrics import METRICS
 from ackwise.results.stats import Estimate
-from ackwise.twin import parting, same, wire
-from ackwise.twin.parting import Parting
+from ackwise.twin import divergence, same, wire
+from ackwise.twin.divergence import Divergence
 from ackwise.twin.wire import Flow
 
 # The compared metrics, in this order: those that both worlds measure.
@@ -51,7 +51,7 @@ class FlowPair:
 
     simulator: Flow
     linux: Flow
-    partings: Sequence[Parting]
+    divergences: Sequence[Divergence]
     agreed: int  # number of packets before the first divergence
 
 
@@ -137,7 +137,7 @@ def run(
     plan: Plan,
     kernel: Kernel,
     *,
-    tolerance_ns: int = parting.TOLERANCE_NS,
+    tolerance_ns: int = divergence.TOLERANCE_NS,
     keep: Path | None = None,
     limit_s: float | None = None,
     workers: int | None = None,
@@ -194,8 +194,8 @@ def run(
 
 
 def _pair(simulator: Flow, linux: Flow, tolerance_ns: int) -> FlowPair:
-    found = parting.partings(simulator, linux, tolerance_ns)
-    return FlowPair(simulator, linux, found, parting.agreed(simulator, linux, found))
+    found = divergence.divergences(simulator, linux, tolerance_ns)
+    return FlowPair(simulator, linux, found, divergence.agreed(simulator, linux, found))
 
 
 class _Watched:

@@ -128,10 +128,10 @@ def story(cell: Mapping[str, Any], name: str, tolerance_ns: int) -> Iterator[str
     if cell["agreed_packets"] is None:
         yield f"{name}: the first flow sent no data in one of the worlds"
         return
-    if not cell["partings"]:
+    if not cell["divergences"]:
         yield f"{name}: the worlds do not diverge in {_packets(cell['agreed_packets'])}"
         return
-    for number, one in enumerate(cell["partings"]):
+    for number, one in enumerate(cell["divergences"]):
         after = f", {_packets(cell['agreed_packets'])} in" if number == 0 else ""
         how = {
             "content": "send different packets",

@@ -34,7 +34,7 @@ function header() {
 }
 
 const figures = make("div", { class: "scroll", id: "table" });
-const story = make("div", { id: "parting" });
+const story = make("div", { id: "divergence" });
 const near = plotBox("Where they diverge", "Packets of the first flow around the first divergence (dotted line), as each end sent them. Time counts from the flow's first data.", "plot-near", true, true);
 const whole = plotBox("Time sequence", "The whole flow; of long ones every n-th packet, and all that were lost or sent again. ACKs of the simulator are coloured by reason; the kernel's captures do not tell theirs. Drag to zoom.", "plot-whole", true, true);
 const cwnd = plotBox("Congestion window", "Of the first flow's sender; the kernel's from samples of tcp_info.", "plot-cwnd", true);
@@ -51,8 +51,8 @@ function drawFigures(text) {
 }
 
 const lines = (drawn) => ({
-  shapes: drawn.partings.map((p) => ({ type: "line", xref: "x", yref: "paper", x0: p.us / 1e3, x1: p.us / 1e3, y0: 0, y1: 1, line: { color: "#5b6675", width: 1, dash: "dot" } })),
-  annotations: drawn.partings.map((p, i) => ({ xref: "x", yref: "paper", x: p.us / 1e3, y: 1, text: p.how, showarrow: false, xanchor: i ? "left" : "right", yanchor: "bottom" })),
+  shapes: drawn.divergences.map((p) => ({ type: "line", xref: "x", yref: "paper", x0: p.us / 1e3, x1: p.us / 1e3, y0: 0, y1: 1, line: { color: "#5b6675", width: 1, dash: "dot" } })),
+  annotations: drawn.divergences.map((p, i) => ({ xref: "x", yref: "paper", x: p.us / 1e3, y: 1, text: p.how, showarrow: false, xanchor: i ? "left" : "right", yanchor: "bottom" })),
 });
 
 function markers(name, symbol, x, y, which, style) {

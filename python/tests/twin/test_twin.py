@@ -28,8 +28,8 @@ from ackwise.plans import Plan, policy
 from ackwise.results import compare, hosts, provenance
 from ackwise.results.compare import Job
 from ackwise.sweeps.world import Both, Simulator
-from ackwise.twin import document, parting, run, same, wire
-from ackwise.twin.parting import CONTENT, TIME
+from ackwise.twin import divergence, document, run, same, wire
+from ackwise.twin.divergence import CONTENT, TIME
 from ackwise.twin.wire import Flow, Packet
 
 MS = 10**6
@@ -112,8 +112,8 @@ def test_a_flow_that_sent_nothing_is_none(tmp_path: Path) -> None:
 
 def test_a_run_does_not_part_from_itself(tmp_path: Path) -> None:
     found, _ = simulated(scenario(LOSSY), tmp_path)
-    assert parting.partings(found, found, 0) == []
-    assert parting.agreed(found, found, []) == len(found.packets) > 500
+    assert divergence.divergences(found, found, 0) == []
+    assert divergence.agreed(found, found, []) == len(found.packets) > 500
 
 
 def initial_window_of_9(given: Scenario) -> Scenario:
@@ -140,7 +140,7 @@ def test_runs_part_where_arithmetic_says(
     here, _ = simulated(given, tmp_path)
     given = change(given)
     there, _ = simulated(given, tmp_path)
-    first = parting.partings(here, there, 100_000)[0]
+    first = divergence.divergences(here, there, 100_000)[0]
     assert (first.how, first.by_sender, first.number) == (TIME, by_sender, number)
     assert first.simulator is not None
     assert first.linux is not None
@@ -153,7 +153,7 @@ def test_an_extra_150_us_do_not_part_runs_within_a_tolerance_of_them(tmp_path: P
     here, _ = simulated(given, tmp_path)
     given = later_by_150_us(given)
     there, _ = simulated(given, tmp_path)
-    assert [p.number for p in parting.partings(here, there, 160_000)][:1] != [1]
+    assert [p.number for p in divergence.divergences(here, there, 160_000)][:1] != [1]
 
 
 def test_the_end_that_parts_first_counts() -> None:
@@ -161,24 +161,24 @@ def test_the_end_that_parts_first_counts() -> None:
     other_ack = packet(20, 2 * MSS, by_sender=False, payload=0)
     here = flow(packet(0), ack, packet(30, MSS))
     there = flow(packet(0), other_ack, packet(30, 2 * MSS))
-    (found,) = parting.partings(here, there, 5)
+    (found,) = divergence.divergences(here, there, 5)
     assert (found.how, found.by_sender, found.number) == (CONTENT, False, 1)
-    assert parting.agreed(here, there, [found]) == 1
+    assert divergence.agreed(here, there, [found]) == 1
 
 
 def test_first_in_time_and_first_in_content_are_both_told() -> None:
     here = flow(packet(0), packet(100, MSS), packet(200, 2 * MSS))
     there = flow(packet(0), packet(106, MSS), packet(206, MSS))
-    found = parting.partings(here, there, 5)
+    found = divergence.divergences(here, there, 5)
     assert [(p.how, p.number, p.time_ns) for p in found] == [(TIME, 2, 100), (CONTENT, 3, 200)]
 
 
 def test_a_packet_that_only_one_sends_parts_unless_the_run_had_ended() -> None:
     here, there = flow(packet(0), packet(50, MSS)), flow(packet(0))
-    (found,) = parting.partings(here, there, 5)
+    (found,) = divergence.divergences(here, there, 5)
     assert (found.number, found.linux) == (2, None)
-    assert parting.words(found.linux) == "nothing more"
-    assert parting.partings(here, replace(there, end_ns=54), 5) == []
+    assert divergence.words(found.linux) == "nothing more"
+    assert divergence.divergences(here, replace(there, end_ns=54), 5) == []
 
 
 # --- a whole plan ---------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def test_a_world_beside_itself_has_no_difference() -> None:
     assert len(found) == 2 * (1 + 1 + 2)  # policies, groups
     for cell in found:
         assert cell.pair is not None
-        assert (cell.pair.partings, cell.pair.agreed) == ([], len(cell.pair.linux.packets))
+        assert (cell.pair.divergences, cell.pair.agreed) == ([], len(cell.pair.linux.packets))
         figures = [cell.figure(key) for key in run.SHOWN] + list(cell.reasons.values())
         assert {f.difference_percent for f in figures} <= {0.0, None}
         assert cell.figure("goodput_bps").difference_percent == 0.0
@@ -271,16 +271,16 @@ def test_json_holds_exactly_the_documented_keys(ackwise: Ackwise, tmp_path: Path
     )  # fmt: skip
     assert said.code == 0, said.err
     # a world does not part from itself, and only the lab skips something
-    absent = {key for key in document.KEYS if ".partings[]." in key or ".skipped." in key}
-    found = key_paths(json.loads(said.out)) - {"tables[].cells[].partings[]"}
+    absent = {key for key in document.KEYS if ".divergences[]." in key or ".skipped." in key}
+    found = key_paths(json.loads(said.out)) - {"tables[].cells[].divergences[]"}
     assert found - absent == set(document.KEYS) - absent
 
 
-def test_partings_have_the_documented_keys() -> None:
+def test_divergences_have_the_documented_keys() -> None:
     ack = packet(20, MSS, by_sender=False, payload=0)
-    one = parting.Parting(CONTENT, False, 1, ack, replace(ack, sacks=((1, 2),), lost=True))
-    path = "tables[].cells[].partings[]"
-    keys = key_paths(document._parting(one), path)
+    one = divergence.Divergence(CONTENT, False, 1, ack, replace(ack, sacks=((1, 2),), lost=True))
+    path = "tables[].cells[].divergences[]"
+    keys = key_paths(document._divergence(one), path)
     keys |= {f"{path}.simulator.sacks[][]"}  # it has none
     assert keys == {key for key in document.KEYS if key.startswith(path)}
 

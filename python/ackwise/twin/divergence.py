@@ -23,7 +23,7 @@ CONTENT, TIME = "content", "time"
 
 
 @dataclass(frozen=True)
-class Parting:
+class Divergence:
     """The first packet of an end that differs between the runs."""
 
     how: str  # CONTENT or TIME
@@ -38,23 +38,23 @@ class Parting:
         return min(p.time_ns for p in (self.simulator, self.linux) if p is not None)
 
 
-def partings(simulator: Flow, linux: Flow, tolerance_ns: int = TOLERANCE_NS) -> list[Parting]:
+def divergences(simulator: Flow, linux: Flow, tolerance_ns: int = TOLERANCE_NS) -> list[Divergence]:
     """The first divergence in content and the first in time, in order of time; empty if all packets
     agree."""
     end_ns = min(simulator.end_ns, linux.end_ns) - tolerance_ns
     found = [
-        parting
+        divergence
         for sender in (True, False)
-        for parting in _of_end(simulator, linux, sender, tolerance_ns, end_ns)
+        for divergence in _of_end(simulator, linux, sender, tolerance_ns, end_ns)
     ]
     found.sort(key=lambda p: p.time_ns)
     firsts = [next((p for p in found if p.how == how), None) for how in (CONTENT, TIME)]
     return sorted((p for p in firsts if p is not None), key=lambda p: p.time_ns)
 
 
-def agreed(simulator: Flow, linux: Flow, parted: Sequence[Parting]) -> int:
+def agreed(simulator: Flow, linux: Flow, diverged: Sequence[Divergence]) -> int:
     """Number of packets of both ends that are equal up to the first divergence."""
-    until_ns = parted[0].time_ns if parted else None
+    until_ns = diverged[0].time_ns if diverged else None
     return sum(
         1
         for sender in (True, False)
@@ -65,18 +65,18 @@ def agreed(simulator: Flow, linux: Flow, parted: Sequence[Parting]) -> int:
 
 def _of_end(
     simulator: Flow, linux: Flow, sender: bool, tolerance_ns: int, end_ns: int
-) -> Iterator[Parting]:
+) -> Iterator[Divergence]:
     timed = False
     pairs = zip_longest(simulator.sent_by(sender), linux.sent_by(sender))
     for number, (a, b) in enumerate(pairs, 1):
         if a is None or b is None or a.content != b.content:
-            parting = Parting(CONTENT, sender, number, a, b)
-            if parting.time_ns <= end_ns:
-                yield parting
+            divergence = Divergence(CONTENT, sender, number, a, b)
+            if divergence.time_ns <= end_ns:
+                yield divergence
             return
         if not timed and abs(a.time_ns - b.time_ns) > tolerance_ns:
             timed = True
-            yield Parting(TIME, sender, number, a, b)
+            yield Divergence(TIME, sender, number, a, b)
 
 
 def words(packet: Packet | None) -> str:
