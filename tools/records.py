@@ -103,7 +103,8 @@ def host() -> str:
     found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     model = found[1] if found else platform.machine()
     cores = len(os.sched_getaffinity(0))
-    return f"{model}, {cores} cores, Linux {platform.release()}"
+    version = ".".join(platform.release().split(".")[:2])
+    return f"{model}, {cores} cores, Linux {version}"
 
 
 def small(figure: dict[str, Any]) -> dict[str, Any]:

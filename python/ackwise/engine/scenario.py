@@ -73,7 +73,9 @@ class Outage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lose:
-    """A packet by its place in the byte stream, so that it is the same one whenever it is sent."""
+    """A packet identified by its position in the byte stream, so that it is the same one whenever
+    it is sent.
+    """
 
     at_bytes: int | None = None
     """offset of a byte that it carries, of those of its direction from 0; absent: packets without
@@ -95,7 +97,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What an application costs its processor."""
+    """Processor costs of an application."""
 
     read_ns: int = 0
     """processor time per read: wake-up and system call"""
@@ -194,7 +196,7 @@ class Receiver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bulk:
-    """Writes as fast as the socket takes it."""
+    """Writes as fast as the socket accepts."""
 
     kind: Literal["bulk"] = field(default="bulk", init=False)
     bytes: int = 0
@@ -203,7 +205,8 @@ class Bulk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestResponse:
-    """The receiver of the data asks, the sender answers; one after another."""
+    """The data receiver sends a request and the data sender answers, one exchange after the other.
+    """
 
     kind: Literal["request-response"] = field(default="request-response", init=False)
     request_bytes: int
@@ -231,8 +234,8 @@ class RandomSpacing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OddWrites:
-    """`writes` writes of `write_bytes` back to back make a message; the next message follows when
-    this one was delivered and `gap_ns` went by.
+    """`writes` writes of `write_bytes` back to back form a message; the next message follows
+    `gap_ns` after this one was delivered.
     """
 
     kind: Literal["odd-writes"] = field(default="odd-writes", init=False)
@@ -248,7 +251,7 @@ class OddWrites:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParetoBulk:
-    """Flow sizes drawn from a bounded Pareto distribution (shape 1.2) of this mean."""
+    """Flow sizes drawn from a bounded Pareto distribution (shape 1.2) with this mean."""
 
     kind: Literal["pareto-bulk"] = field(default="pareto-bulk", init=False)
     mean_bytes: int
