@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""How robust the verdicts of the experiments are: runs each with other seeds, for twice as long,
-and with what its source leaves open changed by a fifth, and lists the verdicts that flip.
+"""Robustness of the experiments' verdicts: runs each with other seeds, for twice as long, and with
+quantities that its source leaves open changed by a fifth, and lists the verdicts that flip.
 
     python tools/audit.py [NAME...]                          prints the flips
     python tools/audit.py --write [NAME...]                  keeps them, evidence/audit-NAME.json
     python tools/audit.py --change "delays -20%" [NAME...]   prints those of this change only
 
-Without a NAME, those of the simulator. Those of the lab, linux-NAME, take as long as their pages:
-they are run when they are named, with other seeds only.
+Without a NAME, the experiments of the simulator. Those of the lab, linux-NAME, take as long as
+their pages: they run only when named, with other seeds only.
 
-Verdicts are compared with those of the page's record. Where all figures are those of the record,
-that is said: it shows nothing of chance. Part of an experiment is run again only for changes that
-change one of its scenarios; what replays given arrivals has none and is left out (`SIMULATED`).
+Verdicts are compared with the page's record. If all figures equal the record's, the list says so,
+because such a run shows nothing about chance. A part of an experiment is re-run only for changes
+that affect one of its scenarios; parts that replay given arrivals have none and are left out
+(`SIMULATED`).
 """
 
 import argparse
@@ -50,7 +51,7 @@ CHANGES: dict[str, Change] = {
     "clock +2%": changes.clocks(1.02),
 }
 ON_LINUX: dict[str, Change] = {"other seeds": changes.other_seed}
-# What the source gives to the byte is not open: the buffers of the deadlock's tables and of the
+# Quantities that the source gives exactly: the buffers of the deadlock's tables and of the
 # bottleneck's steps, and their delays.
 GIVEN = {
     "deadlock": {"windows -20%", "windows +20%"},
@@ -66,12 +67,12 @@ def _dynamic(runner: Runner) -> list[Check]:
     return dynamic.simulated_checks(dynamic.simulate(Size(), runner))
 
 
-# Experiments of which most is not simulated, each with the part that is.
+# Experiments that are mostly not simulated, each with its simulated part.
 SIMULATED: dict[str, Callable[[Runner], list[Check]]] = {"dynamic": _dynamic}
 
 
 def places() -> dict[str, tuple[str, str]]:
-    """Of each page that has an audit, the experiment's name and where it is run."""
+    """Experiment and place of execution for each page with an audit."""
     return {
         reproduce.load(name, on).name: (name, on)
         for on in ("simulator", "linux")
@@ -80,7 +81,7 @@ def places() -> dict[str, tuple[str, str]]:
 
 
 def changes_of(page: str) -> dict[str, Change]:
-    """Those that are open in this experiment."""
+    """The changes that apply to this experiment."""
     name, on = places()[page]
     if on == "linux":
         return ON_LINUX
@@ -93,7 +94,7 @@ def changes_of(page: str) -> dict[str, Change]:
     }
 
 
-# What runs a scenario, its first argument.
+# Functions that run a scenario, their first argument.
 RUNS: tuple[tuple[Any, str], ...] = (
     (documents, "simulate"),
     (documents, "captured"),
@@ -104,8 +105,8 @@ RUNS: tuple[tuple[Any, str], ...] = (
 
 @contextmanager
 def changed(change: Change) -> Iterator[list[Scenario]]:
-    """Every run of the engine and of the lab has the change while the block lasts; yields the
-    scenarios that were run, as they were before the change."""
+    """Applies the change to every run of the engine and of the lab during the block; yields the
+    scenarios that were run, without the change."""
     before = [getattr(module, name) for module, name in RUNS]
     seen: list[Scenario] = []
 
@@ -126,13 +127,13 @@ def changed(change: Change) -> Iterator[list[Scenario]]:
 
 
 def differs(scenarios: Sequence[Scenario], change: Change) -> bool:
-    """Whether the change makes any of them another one."""
+    """Whether the change affects any of the scenarios."""
     return any(changes.changed(one, change) != one for one in scenarios)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What a part of an experiment ran without a change, and what came out."""
+    """A part of an experiment that was run without a change, and its result."""
 
     items: Sequence[Any]
     scenarios: Sequence[Scenario]
@@ -162,14 +163,15 @@ class Audit:
 
 
 class SparingRunner(Runner):
-    """Takes what the change does not affect from `kept`, where it also puts it."""
+    """A runner that takes results unaffected by the change from `kept`, and stores results
+    there."""
 
     def __init__(self, kept: dict[str, Batch], change: Change, seen: list[Scenario]) -> None:
         super().__init__()
         self._batches, self._change, self._seen = kept, change, seen
 
     def map(self, label: str, function: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
-        """As the runner's own, unless the same items were run with no other scenarios."""
+        """Like the runner's own `map`, unless the same items were run with the same scenarios."""
         known = self._batches.get(label)
         if known and known.items == items and not differs(known.scenarios, self._change):
             return known.results
@@ -190,12 +192,12 @@ def verdicts(record: Record) -> dict[Row, bool]:
 
 
 def measured(record: Record) -> dict[Row, str]:
-    """What each check of a record measured, as it is shown."""
+    """Measured value of each check of a record, as shown."""
     return {row(check): table.shown(check.measured) for check in pages.checks_of(record)}
 
 
 def row(check: Check) -> Row:
-    """Where a page has the check."""
+    """Position of the check on a page."""
     return check.group or table.HEADS[0], table.cells(check)[0]
 
 
@@ -206,7 +208,7 @@ def flips(known: dict[Row, bool], checks: list[Check]) -> list[Row]:
 
 
 def told(known: dict[Row, bool], found: list[Row]) -> str:
-    """The flips in words; with the heading where several tables have the name."""
+    """The flips in words; with the heading where several tables have a check of that name."""
     tables = Counter(name for _, name in known)
     return (
         "; ".join(
@@ -218,11 +220,11 @@ def told(known: dict[Row, bool], found: list[Row]) -> str:
     )
 
 
-NO_FIGURE = "no figure differs"  # as runs that are the same are one sample
+NO_FIGURE = "no figure differs"  # because identical runs are one sample
 
 
 def flips_with(one: Audit, change: Change, record: Record) -> str:
-    """Runs the experiment with the change; its flips in words, or why there can be none."""
+    """Runs the experiment with the change; returns its flips in words, or why there can be none."""
     known, before = verdicts(record), measured(record)
     try:
         checks = one.run(change)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Python classes of a scenario and its result, from the engine's own declaration: --write makes
-them (`make build` does), --check fails when a file is stale."""
+"""Python classes of a scenario and its result, generated from the engine's declarations: --write
+generates them (`make build` does), --check fails when a file is stale."""
 
 import argparse
 import json
@@ -41,12 +41,12 @@ class Policy:
 
 
 def python_name(rust: str) -> str:
-    """A struct's name without what only Rust's readers need."""
+    """A struct's name without the parts that matter only in Rust."""
     return _KEPT.get(rust, rust.removesuffix("Spec"))
 
 
 def python_type(rust: str, *, result: bool) -> str:
-    """The type of a field. Lists of a scenario are tuples: it does not change."""
+    """Type of a field. Lists of a scenario are tuples, because a scenario is immutable."""
     outer, _, inner = rust.replace(" ", "").partition("<")
     inner = inner.removesuffix(">")
     if outer in ("Option", "Simulated"):
@@ -60,7 +60,7 @@ def python_type(rust: str, *, result: bool) -> str:
 
 
 def _default(key: Mapping[str, Any], kind: str) -> str:
-    """What follows the field's type; "": it has to be given."""
+    """Text after the field's type; "": the field is required."""
     if key["kind"].startswith(("Option", "Simulated")):
         return " = None"
     if "default" not in key:
@@ -102,7 +102,7 @@ def _choice(name: str, words: Sequence[str]) -> Iterator[str]:
 def _class(one: Mapping[str, Any]) -> Iterator[str]:
     result = "table" not in one
     yield from ("", "")
-    # A result is made for every run: an instance that is frozen takes twice the time.
+    # Results are created for every run, and creating a frozen instance takes twice the time.
     yield f"@dataclass({'' if result else 'frozen=True, '}slots=True, kw_only=True)"
     yield f"class {python_name(one['name'])}:"
     yield from _docstring(one["text"] or _ABOUT[one["name"]])
@@ -129,7 +129,7 @@ _ABOUT = {
 
 
 def _in_order(classes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Each class behind those that it holds."""
+    """The classes, each after those that it contains."""
     left, made = list(classes), list[Mapping[str, Any]]()
     while left:
         names = {one["name"] for one in left}

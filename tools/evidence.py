@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs what takes too long for `make test`, and keeps each outcome as a dated record.
+"""Runs everything that takes too long for `make test`, and keeps each outcome as a dated record.
 
     python tools/evidence.py                     every item, with the age of its record
     python tools/evidence.py NAME...             runs these again
@@ -9,7 +9,7 @@
 Items are the published experiments (docs/experiments), their audits, tables of both worlds
 (golden/twin) and of emulated machines (golden/device), the long checks of the kernel (linux/check),
 and fuzzing for ten minutes. Nothing becomes stale: a record says when and at which commit it was
-made, and whoever needs a newer one asks for it. `--changed` compares paths, nothing more.
+made, and anyone who needs a newer one requests it. `--changed` only compares paths.
 """
 
 import argparse
@@ -36,12 +36,12 @@ LAB = ("lab-source", "lab-build", "lab-run")
 DEVICE = ("lab-source", "lab-build", "device-x86", "device-mips")
 NEEDS = {"simulator": (), "linux": LAB, "device": DEVICE, "host": ("host",)}
 
-# Paths that an item follows from, for advice only; `*` also matches `/`.
+# Paths that may affect an item, for advice only; `*` also matches `/`.
 CORE = ("core/conn.c", "core/rails.c", "core/include/*")
 ENGINE = ("crates/*/src/*.rs",)
 KERNEL = ("linux/patches/*.patch", "linux/config/*", "linux/series", "linux/lab/*")
 IN_LAB = (*CORE, *KERNEL, "python/ackwise/lab/*.py")
-# Policies that an experiment runs; others are compared in it nowhere.
+# Policies that an experiment runs; it includes no others.
 POLICIES = {
     "bottleneck": ("linux",),
     "deadlock": ("a3", "bsd", "delayed", "csa3"),
@@ -66,13 +66,13 @@ _TWIN, _COSTS = "tools/twin.py", "experiments/tools/device_costs.py"
 
 @dataclass(frozen=True)
 class Item:
-    """Something that is run now and then. `command`: words from the root of the checkout."""
+    """An item that is run on request. `command`: words, relative to the root of the checkout."""
 
     name: str
     command: tuple[str, ...]
     paths: tuple[str, ...]
     needs: tuple[str, ...] = ()  # scopes of needs.tsv
-    place: str = ""  # of an experiment
+    place: str = ""  # where an experiment runs
 
 
 def _experiments() -> Iterator[Item]:
@@ -150,7 +150,7 @@ def run(one: Item) -> tuple[bool, Record | None]:
         return _run_experiment(one, began)
     code = subprocess.run(_words(one.command), cwd=ROOT).returncode
     passed = code == 0
-    # linux/check has a code of its own for what could not run; make has one for both.
+    # linux/check has a separate exit code for steps that could not run; make has one for both.
     ran = code in (0, 1) or one.name.startswith("fuzz-")
     if not ran or one.name.startswith(pages.AUDIT):
         return passed, None
@@ -175,7 +175,7 @@ def _minutes(began: float) -> int:
 
 
 def renew(chosen: Sequence[Item]) -> int:
-    """Runs items and keeps their records; goes on after a failure."""
+    """Runs items and keeps their records; continues after a failure."""
     if not prepare(chosen):
         return 1
     failed = []
@@ -205,7 +205,7 @@ def oldest(known: Sequence[Item], most: int) -> list[Item]:
 
 
 def affected(known: Sequence[Item], changed: Sequence[str]) -> list[Item]:
-    """Items of which a pattern matches a path that has changed."""
+    """Items with a pattern that matches a changed path."""
     return [
         one
         for one in known

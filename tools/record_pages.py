@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The pages of the experiments show what their records say.
+"""Updates the pages of the experiments from their records.
 
     python tools/record_pages.py --check      fails when a page differs from its record
     python tools/record_pages.py --write      writes dates, tables and lists of flips into the pages
@@ -41,7 +41,7 @@ def names() -> list[str]:
 
 
 def of_check(check: Check) -> dict[str, Any]:
-    """A check as records keep it: the texts of its row."""
+    """A check in the form of a record: the texts of its row."""
     name, published, measured, away, allowed, bound, kind, _ = table.cells(check)
     texts = {"published": published, "measured": measured, "from_published": away}
     texts |= {"allowed": allowed, "bound": str(bound), "kind": str(kind)}
@@ -49,7 +49,7 @@ def of_check(check: Check) -> dict[str, Any]:
 
 
 def of_document(found: dict[str, Any], command: str, minutes: int) -> Record:
-    """The record of a document of `ackwise reproduce`, of a run that has just ended."""
+    """The record of a document of `ackwise reproduce`, for a run that has just ended."""
     (one,) = found["experiments"]
     checks = [Check(**_fields(check)) for check in found["checks"]]
     passed = sum(check.passed for check in checks)
@@ -141,7 +141,7 @@ def with_audit(text: str, audit: Record | None) -> str:
 
 
 def renewed(name: str, text: str, record: Record, audit: Record | None) -> str:
-    """The page as its records have it."""
+    """The page with the content of its records."""
     if not _MEASURED.search(text):
         raise SystemExit(f"{name}.md: has no line that begins with 'Measured at'")
     text = _MEASURED.sub(lambda _: record.measured() + "\n", text, count=1)
@@ -160,7 +160,7 @@ def undisclosed(text: str, checks: Sequence[Check]) -> list[str]:
 
 
 def complaints(name: str, *, write: bool = False) -> Iterator[str]:
-    """What is wrong with a page; with `write`, what writing it did not mend."""
+    """Problems with a page; with `write`, the problems that remain after writing it."""
     page, record = PAGES / f"{name}.md", records.read(name)
     if record is None:
         yield f"evidence/{name}.json is missing; run `make evidence ONLY={name}`"

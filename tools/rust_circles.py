@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Circles between the modules of each crate, which import-linter forbids between Python's.
+"""Finds dependency cycles between the modules of each crate, as import-linter does for Python.
 
     python tools/rust_circles.py [FOLDER]     crates/ by default; exit code 1 when there is one
 
@@ -22,7 +22,7 @@ _TOKENS = re.compile(
     |(?P<word>[A-Za-z_]\w*|::|=>|[^\w\s])""",
     re.VERBOSE | re.DOTALL,
 )
-# `impl Sender` is divided among the files of this folder, each of which needs the type.
+# `impl Sender` is spread over the files of this folder, each of which needs the type.
 ONE_TYPE = {("sim", "sender")}
 
 _DEFINES = {"fn", "struct", "enum", "trait", "type", "const", "static", "union"}
@@ -35,7 +35,7 @@ def _words(text: str) -> list[str]:
 
 
 def _closing(words: list[str], start: int) -> int:
-    """The place behind the bracket that closes the one at `start`."""
+    """Index after the bracket that closes the one at `start`."""
     depth = 0
     for at in range(start, len(words)):
         depth += words[at] in "({["
@@ -62,7 +62,8 @@ def _without_tests(words: list[str]) -> list[str]:
 
 
 def _tree(words: list[str], at: int, before: Name) -> tuple[list[tuple[Name, str]], int]:
-    """Each path of the `use` tree here with the name that it gives, and the place behind it."""
+    """Each path of the `use` tree at `at` with the name that it defines, and the index after the
+    tree."""
     path = before
     while True:
         word = words[at]
@@ -143,7 +144,7 @@ class _Crate:
         return module + path if (*module, path[0]) in self.modules else None
 
     def _owner(self, path: Name, seen: frozenset[tuple[Name, str]] = frozenset()) -> Name:
-        """The module that defines what this absolute path leads to."""
+        """The module that defines the target of this absolute path."""
         module = path
         while module not in self.modules:
             module = module[:-1]
@@ -173,7 +174,7 @@ class _Crate:
 
 
 def circles(source: Path) -> list[list[str]]:
-    """Groups of files that depend on each other, of the crate whose sources these are."""
+    """Groups of files that depend on each other, in the crate with these sources."""
     arrows = _Crate(source).arrows()
     reach: dict[Name, set[Name]] = {}
     for start in arrows:

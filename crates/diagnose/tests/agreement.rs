@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The same captures through tshark and tcptrace: every figure with the same meaning must be equal,
-//! and every difference is listed in a table with its reason.
+//! Compares our figures with tshark's and tcptrace's on the same captures: every figure with the
+//! same meaning must be equal, and every difference is listed in a table with its reason.
 
 use ackwise_capture::tcp_flag::{ACK, AE, CWR, ECE, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};

@@ -100,7 +100,7 @@ impl Quantiles {
 fn mean(values: &[u64]) -> f64 {
     let sum: u128 = values.iter().map(|&value| u128::from(value)).sum();
     let count = values.len() as u128;
-    // As many digits as fit, plus a sticky digit that shows whether more follow.
+    // All digits that fit, plus a sticky digit that shows whether more follow.
     let shift = sum.leading_zeros().min(127);
     let quotient = (sum << shift) / count;
     let has_rest = (sum << shift) % count > 0;
