@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page of a diagnosis: transfers by lost time, and graphs of the chosen one that zoom together.
 
-const ROWS = 100; // of the list, shown at a time
+const ROWS = 100; // rows of the list shown at a time
 const limitNames = Object.keys(data.limits);
 const list = data.list;
 const state = { transfer: 0, whole: [0, 1], view: [0, 1], series: null, spans: null, rows: ROWS };
@@ -182,7 +182,7 @@ const GRAPHS = [
   { id: "flight", title: "Bytes in flight and advertised window", note: "As the sender saw them when it sent.", unit: "B", axis: "bytes", traces: flightTraces },
 ];
 
-// The limits, as a band under a graph.
+// The limits as a band below a graph.
 function band(spans) {
   return { type: "bar", orientation: "h", yaxis: "y2", showlegend: false, y: spans.map(() => 0), base: spans.map((s) => seconds(s.from)), x: spans.map((s) => seconds(s.to - s.from)), width: 1,
     marker: { color: spans.map((s) => said(s.limit).color) }, text: spans.map((s) => plain(said(s.limit).words)), textposition: "none",
@@ -197,7 +197,7 @@ for (const graph of GRAPHS) {
   for (const [name, value] of Object.entries({ role: "figure", "aria-labelledby": `title-${graph.id}`, "aria-describedby": `about-${graph.id}` })) graph.target.setAttribute(name, value);
 }
 
-// The largest and smallest value in view of each trace, in words: for who does not see the graph.
+// Minimum and maximum in view of each trace, as text for readers who cannot see the graph.
 function summary(graph, traces) {
   const words = traces.slice(0, 6).map((trace) => {
     const values = trace.y.filter((v) => v !== null);
@@ -212,7 +212,7 @@ function summary(graph, traces) {
 function drawGraph(graph) {
   const traces = graph.traces(state.series, state.view).filter((trace) => trace.x.length);
   graph.about.textContent = summary(graph, traces);
-  // The band stays where nothing was measured, so that the graph can still be zoomed.
+  // The band is shown even without measurements, so that the graph can still be zoomed.
   draw(graph.target, [...traces, band(spansInView(state.spans, state.view))], {
     hovermode: "closest", dragmode: "zoom", barmode: "overlay",
     xaxis: axis("time since the start of the capture, s", { range: state.view.map(seconds), anchor: "y2" }),
@@ -306,7 +306,7 @@ function shownLines(n) {
   return [...told, bar, legend, ...(detail.policies ? [policies(detail.policies)] : [])];
 }
 
-// What other ACK policies would have done with the same arrivals.
+// Results of other ACK policies on the same arrivals.
 function policies({ notes, acks_best: best, rows }) {
   const shares = (key) => key.startsWith("acks_saved");
   const texts = (row) => Object.keys(data.of_policy).map((key, i) => (row[i] === null ? "–" : shares(key) ? `${figure(100 * row[i], 1)}%`

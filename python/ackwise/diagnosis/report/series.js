@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Tracks of a transfer: unpacked, cut to what is in view, and thinned to what a screen shows.
+// Tracks of a transfer: unpacked, limited to the view, and thinned to the screen's resolution.
 // Times are microseconds since the start of the capture.
 
-const COLUMNS_MAX = 1000; // columns of pixels with a point of their own
-const BINS_MIN = 20; // of rates
+const COLUMNS_MAX = 1000; // maximum number of pixel columns with separate points
+const BINS_MIN = 20; // minimum number of bins of a rate
 const BINS_MAX = 160;
-const BIN_POINTS = 6; // so that a bin has more than one packet, or none
+const BIN_POINTS = 6; // minimum mean number of points per bin
 
-// Columns hold differences to the value before; null stays null.
+// Columns contain differences from the previous value; null stays null.
 function summed(differences) {
   let value = 0;
   return differences.map((d) => (d === null ? null : (value += d)));
@@ -28,12 +28,12 @@ function unpacked(packed) {
   track.to_us = track.to_us || track.from_us;
   track.last = track.last || track.first;
   track.packets = track.packets || constant(1);
-  // A column without any value but 0 is not in the file.
+  // A column with only zeros is not in the file.
   for (const name of NAMES) track[name] = track[name] || constant(0);
   return track;
 }
 
-// The first place whose value is not below `wanted`.
+// Index of the first value that is not below `wanted`.
 function lowerBound(values, wanted) {
   let [low, high] = [0, values.length];
   while (low < high) {
@@ -44,8 +44,8 @@ function lowerBound(values, wanted) {
   return low;
 }
 
-// Ranges [from, to) of points in view, and `around` more on each side, so that lines run out of the
-// picture. Where there are more than `columns`, points of one column of pixels are together.
+// Ranges [from, to) of points in view, plus `around` on each side, so that lines extend beyond the
+// picture. If there are more than `columns`, the points of one pixel column form one range.
 function groups(track, [t0, t1], columns, around) {
   if (!track.length) return [];
   const first = Math.max(0, lowerBound(track.to_us, t0) - around);
@@ -74,7 +74,7 @@ function most(column, [from, to]) {
   return found;
 }
 
-// The packets of points [from, to): numbers in their file.
+// Packet numbers, in their file, of points [from, to).
 function packetsOf(track, [from, to]) {
   const file = track.file[from];
   let last = track.last[from];
@@ -82,7 +82,7 @@ function packetsOf(track, [from, to]) {
   return { file, first: track.first[from], last };
 }
 
-// How many bins suit what is in view.
+// Number of bins for the view.
 function binsFor({ data, acks }, [t0, t1]) {
   const points = [data, acks].map((track) => lowerBound(track.from_us, t1) - lowerBound(track.to_us, t0));
   return Math.min(BINS_MAX, Math.max(BINS_MIN, Math.floor(Math.min(...points) / BIN_POINTS)));
@@ -108,7 +108,7 @@ function binned(track, column, [t0, t1], bins) {
 
 const emptyBins = (count) => new Array(count).fill(0);
 
-// For each bin the packets in it, or null.
+// Packets in each bin, or null.
 function packetsOfBins(track, [t0, t1], count) {
   const width = (t1 - t0) / count;
   return Array.from({ length: count }, (_, b) => {

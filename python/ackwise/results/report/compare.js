@@ -144,7 +144,7 @@ function drawTable(view) {
 function drawThroughput(view) {
   const traces = [];
   for (const { cell, detail } of view.rows) {
-    if (!detail || detail.series.t_us.length < 3) continue; // each time ends an interval
+    if (!detail || detail.series.t_us.length < 3) continue; // each time is the end of an interval
     const t = detail.series.t_us;
     const step = t[1] - t[0];
     traces.push({

@@ -24,21 +24,21 @@ const SCALES = {
   B: [["GB", 1e9], ["MB", 1e6], ["kB", 1e3], ["B", 1]],
 };
 
-// The unit that suits a column whose largest value is `largest`, and its size.
+// The unit for a column with the maximum `largest`, and its size.
 function unitOf(unit, largest) {
   const scales = SCALES[unit];
   if (!scales) return [unit, 1];
   return scales.find(([, scale]) => largest >= scale) || scales[scales.length - 1];
 }
 
-// The one unit of all times of a table, by the same rule as in the text tables; `largest`: of each column.
+// The unit for all times of a table, by the rule of the text tables; `largest`: maximum of each column.
 function timeUnit(largest) {
   const smallest = Math.min(...largest.filter((v) => v > 0));
   const units = [["ms", 1e6], ["µs", 1e3], ["ns", 1]];
   return units.find(([, scale]) => smallest >= 0.01 * scale) || units[0];
 }
 
-// Decimals of a column, by the same rule as in the text tables.
+// Number of decimals of a column, by the rule of the text tables.
 function decimals(values) {
   const sizes = values.map(Math.abs).filter((v) => v > 0);
   if (!sizes.length) return 0;
@@ -52,7 +52,7 @@ function figure(value, digits) {
   return whole.replace(/\B(?=(\d{3})+$)/g, "\u202f") + (fraction ? `.${fraction}` : "");
 }
 
-// Of an interval; never as zero, which only a single sample could claim.
+// Half width of an interval; never shown as zero, which only a single sample could claim.
 function halfWidth(value, digits) {
   const text = value.toFixed(digits);
   return Number(text) ? `±${figure(value, digits)}` : `±<${figure(10 ** -digits, digits)}`;
