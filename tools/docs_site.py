@@ -62,6 +62,7 @@ ROOT_PAGES = {
     "docs/start/README.md": "index.md",
     "README.md": "overview.md",
     "docs/README.md": "documents.md",
+    "experiments/README.md": "experiments/package.md",  # index.md is that of docs/experiments
 }
 TITLES = {"index.md": "Start", "overview.md": "Overview"}  # other pages use their first heading
 
