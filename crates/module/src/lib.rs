@@ -8,14 +8,12 @@ mod reading;
 mod sockets;
 mod tapped;
 
-use ackwise_capture::{Progress, ReadOptions, Source, TcpSegment};
+use ackwise_capture::{Source, TcpSegment};
 use ackwise_core::{Policy, Reason};
 use ackwise_replay::optimum::{self as offline, Arrival};
 use ackwise_replay::{ReplayError, Replayer};
 use ackwise_sim::rng::Rng;
 use ackwise_sim::SimError;
-use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use reading::{reading, Cancel, Cancelled, CaptureError, EngineError};
@@ -23,8 +21,8 @@ use serde_json::json;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 /// The state of a connection grows in small pieces, interleaved with thousands of others and in
 /// several threads. With glibc's allocator the statistics of 10 000 connections take a sixth more
