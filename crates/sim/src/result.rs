@@ -5,10 +5,11 @@ use crate::keys::keys;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Version of the keys below; grows when one changes its meaning or goes.
+/// Version of the keys below; increases when a key changes its meaning or is removed.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// A value that the simulator alone can know: a run of the lab, which has the same form, lacks it.
+/// A value that only the simulator knows; it is absent in a run of the lab, which has the same
+/// format.
 pub type Simulated<T> = T;
 
 keys! {
@@ -17,10 +18,10 @@ keys! {
     pub struct RunResult {
         pub schema_version: u32,
         pub seed: u64,
-        /// Simulated time at the end.
+        /// Simulated time at the end of the run.
         pub duration_ns: u64,
         pub events: Simulated<u64>,
-        /// Packets that crossed a link, all links added up.
+        /// Number of packets that crossed a link, summed over all links.
         pub packet_hops: Simulated<u64>,
         pub groups: Vec<GroupResult>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +34,7 @@ keys! {
 }
 
 keys! {
-    /// Echo requests from the client, up to the last that was answered.
+    /// Echo requests of the client, up to the last that was answered.
     #[derive(Clone, Debug, Default, Serialize)]
     pub struct PingResult {
         pub sent: u64,
@@ -43,15 +44,15 @@ keys! {
 }
 
 keys! {
-    /// The flows of one group taken together. Rates are over the time from the group's first byte
-    /// sent to its last byte delivered.
+    /// All flows of one group. Rates are over the time from the group's first byte sent to its last
+    /// byte delivered.
     #[derive(Clone, Debug, Serialize)]
     pub struct GroupResult {
         pub name: String,
         pub policy: String,
         pub flows_started: u64,
         pub flows_completed: u64,
-        /// Payload read by the receiving application, all flows.
+        /// Payload read by the receiving applications, all flows.
         pub delivered_bytes: u64,
         pub goodput_bps: f64,
         /// Jain's index of the flows' goodputs; 1 for a single flow.
@@ -59,22 +60,22 @@ keys! {
         pub segments_received: u64,
         /// ACK-only segments sent by the data receiver.
         pub acks_sent: u64,
-        /// ACKs that rode on data of the receiver.
+        /// ACKs carried by data of the receiver.
         pub acks_piggybacked: u64,
         /// Segments received per ACK (pure or piggybacked).
         pub segments_per_ack: f64,
-        /// Pure ACKs by reason label, zero counts left out.
+        /// Number of pure ACKs by reason label, without zero counts.
         pub acks_by_reason: BTreeMap<String, u64>,
-        /// Round-trip times measured by the sender.
+        /// RTTs measured by the sender.
         pub rtt_ns: Quantiles,
-        /// From the arrival of a segment at the receiving TCP to the ACK that covers it.
+        /// Time from the arrival of a segment at the receiving TCP to the ACK that covers it.
         pub ack_latency_ns: Quantiles,
-        /// Messages (requests, writes, whole flows): from first write to last byte delivered.
+        /// Latency of messages (requests, writes, flows), from first write to last byte delivered.
         pub message_latency_ns: Quantiles,
         pub retransmitted_segments: u64,
         pub timeouts: u64,
         pub fast_recoveries: Simulated<u64>,
-        /// Times in which the sender had data and could not send until a delayed-ACK deadline passed.
+        /// Number of times the sender had data but could not send until a delayed-ACK timer expired.
         pub stalls: Simulated<u64>,
         pub stalled_ns: Simulated<u64>,
         pub flows: Vec<FlowResult>,
@@ -86,7 +87,7 @@ keys! {
     #[derive(Clone, Debug, Serialize)]
     pub struct FlowResult {
         pub start_ns: u64,
-        /// Last byte delivered; 0: none was.
+        /// Time at which the last byte was delivered; 0: none was.
         pub end_ns: u64,
         pub delivered_bytes: u64,
         pub goodput_bps: f64,
@@ -113,7 +114,7 @@ keys! {
         pub p95: f64,
         pub p99: f64,
         pub max: f64,
-        /// Histogram: upper bounds and counts of the buckets that are not empty.
+        /// Histogram: upper bounds and counts of the non-empty buckets.
         pub bucket_upper: Vec<u64>,
         pub bucket_count: Vec<u64>,
     }
@@ -126,7 +127,7 @@ keys! {
         pub time_ns: Vec<u64>,
         pub delivered_bytes: Vec<u64>,
         pub acks: Vec<u64>,
-        /// Reason label -> ACKs in the interval.
+        /// Reason label -> number of ACKs in the interval.
         pub acks_by_reason: BTreeMap<String, Vec<u64>>,
         pub cwnd_bytes: Vec<u64>,
         /// 0: not set yet.
@@ -136,7 +137,7 @@ keys! {
         pub rtt_ns: Simulated<Vec<u64>>,
         pub bytes_in_flight: Vec<u64>,
         pub rcv_wnd_bytes: Vec<u64>,
-        /// Value of the receiver's policy (`ackwise policy show` lists them) -> what it was.
+        /// Name of a value of the receiver's policy (see `ackwise policy show`) -> its values.
         pub policy: BTreeMap<String, Vec<u32>>,
     }
 }
@@ -152,7 +153,8 @@ keys! {
         pub ack_time_ns: Vec<u64>,
         pub ack_seq: Vec<u64>,
         pub ack_reason: Vec<String>,
-        /// Data at the receiving TCP: when it came, and the segments of one arrival (GRO).
+        /// Arrivals of data at the receiving TCP: time, and number of segments in one arrival
+        /// (GRO).
         pub arrival_time_ns: Simulated<Vec<u64>>,
         pub arrival_segments: Simulated<Vec<u32>>,
         pub truncated: bool,
@@ -165,13 +167,13 @@ keys! {
     pub struct ChannelResult {
         pub packets: u64,
         pub bytes: u64,
-        /// Of `bytes`, those of pure ACKs.
+        /// Part of `bytes` that pure ACKs account for.
         pub ack_bytes: u64,
         pub dropped_queue: u64,
-        /// Of `dropped_queue`, pure ACKs.
+        /// Number of pure ACKs among `dropped_queue`.
         pub acks_dropped_queue: u64,
         pub dropped_link: u64,
-        /// Marked by the queue instead of dropped (RFC 3168).
+        /// Number of packets marked by the queue instead of dropped (RFC 3168).
         pub marked: u64,
         pub acks_filtered: u64,
         pub max_queue_packets: u64,
@@ -182,13 +184,13 @@ keys! {
 }
 
 keys! {
-    /// What waits in a channel's queue at each multiple of `series_interval_ns`, from time 0.
+    /// Content of a channel's queue at each multiple of `series_interval_ns`, from time 0.
     #[derive(Clone, Debug, Default, Serialize)]
     pub struct ChannelSeries {
         pub time_ns: Vec<u64>,
-        /// Pure ACKs.
+        /// Number of pure ACKs.
         pub acks: Vec<u32>,
-        /// All other packets.
+        /// Number of other packets.
         pub data: Vec<u32>,
     }
 }
@@ -199,7 +201,7 @@ keys! {
     pub struct HostResult {
         pub cpu_busy_ns: Simulated<u64>,
         pub cpu_share: Simulated<f64>,
-        /// Processor seconds for each 10^9 bytes delivered, all groups.
+        /// Processor seconds per 10^9 bytes delivered, all groups.
         pub cpu_s_per_gb: Simulated<f64>,
         pub dropped_backlog: Simulated<u64>,
     }

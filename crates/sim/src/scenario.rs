@@ -747,7 +747,7 @@ keys! {
 }
 
 keys! {
-    /// The data receiver sends a request and the data sender answers, one exchange after the other.
+    /// The data receiver sends a request and the data sender answers, one exchange at a time.
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct RequestResponse {

@@ -18,7 +18,7 @@ class Quantiles:
     p99: float
     max: float
     bucket_upper: list[int]
-    """Histogram: upper bounds and counts of the buckets that are not empty."""
+    """Histogram: upper bounds and counts of the non-empty buckets."""
     bucket_count: list[int]
 
 
@@ -30,7 +30,7 @@ class Series:
     delivered_bytes: list[int]
     acks: list[int]
     acks_by_reason: dict[str, list[int]]
-    """Reason label -> ACKs in the interval."""
+    """Reason label -> number of ACKs in the interval."""
     cwnd_bytes: list[int]
     ssthresh_bytes: list[int]
     """0: not set yet."""
@@ -40,7 +40,7 @@ class Series:
     bytes_in_flight: list[int]
     rcv_wnd_bytes: list[int]
     policy: dict[str, list[int]]
-    """Value of the receiver's policy (`ackwise policy show` lists them) -> what it was."""
+    """Name of a value of the receiver's policy (see `ackwise policy show`) -> its values."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,20 +55,20 @@ class Trace:
     ack_seq: list[int]
     ack_reason: list[str]
     arrival_time_ns: list[int] | None = None
-    """Data at the receiving TCP: when it came, and the segments of one arrival (GRO)."""
+    """Arrivals of data at the receiving TCP: time, and number of segments in one arrival (GRO)."""
     arrival_segments: list[int] | None = None
     truncated: bool
 
 
 @dataclass(slots=True, kw_only=True)
 class ChannelSeries:
-    """What waits in a channel's queue at each multiple of `series_interval_ns`, from time 0."""
+    """Content of a channel's queue at each multiple of `series_interval_ns`, from time 0."""
 
     time_ns: list[int]
     acks: list[int]
-    """Pure ACKs."""
+    """Number of pure ACKs."""
     data: list[int]
-    """All other packets."""
+    """Number of other packets."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,13 +78,13 @@ class HostResult:
     cpu_busy_ns: int | None = None
     cpu_share: float | None = None
     cpu_s_per_gb: float | None = None
-    """Processor seconds for each 10^9 bytes delivered, all groups."""
+    """Processor seconds per 10^9 bytes delivered, all groups."""
     dropped_backlog: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class PingResult:
-    """Echo requests from the client, up to the last that was answered."""
+    """Echo requests of the client, up to the last that was answered."""
 
     sent: int
     lost: int
@@ -97,7 +97,7 @@ class FlowResult:
 
     start_ns: int
     end_ns: int
-    """Last byte delivered; 0: none was."""
+    """Time at which the last byte was delivered; 0: none was."""
     delivered_bytes: int
     goodput_bps: float
     segments_received: int
@@ -117,13 +117,13 @@ class ChannelResult:
     packets: int
     bytes: int
     ack_bytes: int
-    """Of `bytes`, those of pure ACKs."""
+    """Part of `bytes` that pure ACKs account for."""
     dropped_queue: int
     acks_dropped_queue: int
-    """Of `dropped_queue`, pure ACKs."""
+    """Number of pure ACKs among `dropped_queue`."""
     dropped_link: int
     marked: int
-    """Marked by the queue instead of dropped (RFC 3168)."""
+    """Number of packets marked by the queue instead of dropped (RFC 3168)."""
     acks_filtered: int
     max_queue_packets: int
     busy_share: float
@@ -132,8 +132,8 @@ class ChannelResult:
 
 @dataclass(slots=True, kw_only=True)
 class GroupResult:
-    """The flows of one group taken together. Rates are over the time from the group's first byte
-    sent to its last byte delivered.
+    """All flows of one group. Rates are over the time from the group's first byte sent to its last
+    byte delivered.
     """
 
     name: str
@@ -141,7 +141,7 @@ class GroupResult:
     flows_started: int
     flows_completed: int
     delivered_bytes: int
-    """Payload read by the receiving application, all flows."""
+    """Payload read by the receiving applications, all flows."""
     goodput_bps: float
     fairness: float
     """Jain's index of the flows' goodputs; 1 for a single flow."""
@@ -149,22 +149,22 @@ class GroupResult:
     acks_sent: int
     """ACK-only segments sent by the data receiver."""
     acks_piggybacked: int
-    """ACKs that rode on data of the receiver."""
+    """ACKs carried by data of the receiver."""
     segments_per_ack: float
     """Segments received per ACK (pure or piggybacked)."""
     acks_by_reason: dict[str, int]
-    """Pure ACKs by reason label, zero counts left out."""
+    """Number of pure ACKs by reason label, without zero counts."""
     rtt_ns: Quantiles
-    """Round-trip times measured by the sender."""
+    """RTTs measured by the sender."""
     ack_latency_ns: Quantiles
-    """From the arrival of a segment at the receiving TCP to the ACK that covers it."""
+    """Time from the arrival of a segment at the receiving TCP to the ACK that covers it."""
     message_latency_ns: Quantiles
-    """Messages (requests, writes, whole flows): from first write to last byte delivered."""
+    """Latency of messages (requests, writes, flows), from first write to last byte delivered."""
     retransmitted_segments: int
     timeouts: int
     fast_recoveries: int | None = None
     stalls: int | None = None
-    """Times in which the sender had data and could not send until a delayed-ACK deadline passed."""
+    """Number of times the sender had data but could not send until a delayed-ACK timer expired."""
     stalled_ns: int | None = None
     flows: list[FlowResult]
 
@@ -176,10 +176,10 @@ class RunResult:
     schema_version: int
     seed: int
     duration_ns: int
-    """Simulated time at the end."""
+    """Simulated time at the end of the run."""
     events: int | None = None
     packet_hops: int | None = None
-    """Packets that crossed a link, all links added up."""
+    """Number of packets that crossed a link, summed over all links."""
     groups: list[GroupResult]
     ping: PingResult | None = None
     down: ChannelResult | None = None

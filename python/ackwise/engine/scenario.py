@@ -205,8 +205,7 @@ class Bulk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestResponse:
-    """The data receiver sends a request and the data sender answers, one exchange after the other.
-    """
+    """The data receiver sends a request and the data sender answers, one exchange at a time."""
 
     kind: Literal["request-response"] = field(default="request-response", init=False)
     request_bytes: int
