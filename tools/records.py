@@ -90,11 +90,8 @@ def _git(*words: str) -> str:
 
 def commit() -> str:
     """The commit of the checkout, and whether its sources differ from it."""
-    changed = [
-        line[3:]
-        for line in _git("status", "--porcelain", "--untracked-files=no").splitlines()
-        if not line[3:].startswith(WRITTEN_BY_RUNS)
-    ]
+    lines = _git("status", "--porcelain", "--untracked-files=no").splitlines()
+    changed = any(not line[3:].startswith(WRITTEN_BY_RUNS) for line in lines)
     return _git("rev-parse", "--short=8", "HEAD").strip() + (" with changes" if changed else "")
 
 
