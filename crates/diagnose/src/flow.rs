@@ -5,7 +5,7 @@ use crate::ace::Ace;
 use crate::batch::{Headers, Segment};
 use crate::distance::{Distance, Recent};
 use crate::ecn_bytes::EcnCounters;
-use crate::half::{Around, Half};
+use crate::half::{Context, Half};
 use crate::observer::{End, Observer};
 use crate::repeats::Repeats;
 use crate::report::{Connection, Ecn, Ending, Handshake, Options};
@@ -108,7 +108,7 @@ impl<O: Observer> Flow<O> {
             self.syn(from, segment, now_ns);
         }
         let least_ns = [0, 1].map(|e| self.distances[e].min_ns());
-        let around = Around {
+        let cx = Context {
             time_ns: now_ns,
             sender: recent[from],
             sender_least_ns: least_ns[from].unwrap_or(0),
@@ -131,7 +131,7 @@ impl<O: Observer> Flow<O> {
             data: Data::default(),
             ack: None,
         };
-        self.halves[from].sent(segment, &around, &mut step.data);
+        self.halves[from].sent(segment, &cx, &mut step.data);
         // The acknowledgment number of a reset need not belong to the connection.
         if has(tcp_flag::ACK) && !has(tcp_flag::RST) {
             let ack = step.ack.insert(Ack::default());

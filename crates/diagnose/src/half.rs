@@ -50,7 +50,7 @@ struct Advert {
 
 /// The packet that revealed the newest hole.
 #[derive(Clone, Copy, Debug, Default)]
-struct Exposed {
+struct NewestHole {
     time_ns: u64,
     ident: u16,
     timestamp: Option<u32>,
@@ -58,7 +58,7 @@ struct Exposed {
 
 /// State of the connection that a half needs to interpret a packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Around {
+pub(crate) struct Context {
     pub time_ns: u64,
     /// RTT between the capture point and the data sender.
     pub sender: Option<Recent>,
@@ -69,7 +69,7 @@ pub(crate) struct Around {
     pub sack: bool,
 }
 
-impl Around {
+impl Context {
     /// Recent minimum RTT between capture point and data sender, nanoseconds.
     fn sender_ns(&self) -> u64 {
         self.sender.map_or(0, |recent| recent.min_ns)
@@ -89,7 +89,7 @@ pub(crate) struct Half {
     outstanding: VecDeque<Sent>,
     /// Ranges that were skipped and not seen since.
     holes: Ranges,
-    exposed: Exposed,
+    newest_hole: NewestHole,
     /// Range acknowledged before it was seen: the capture may have reordered the two directions.
     unseen: (u64, u64),
     sacked: Ranges,
@@ -163,12 +163,12 @@ impl Half {
 
     /// Processes a packet of the data sender. The result is written into `data`, which starts with
     /// defaults, because it is too large to be moved for each packet.
-    pub fn sent(&mut self, segment: &Segment<'_>, around: &Around, data: &mut Data) {
+    pub fn sent(&mut self, segment: &Segment<'_>, cx: &Context, data: &mut Data) {
         let has = |flag| segment.has(flag);
         let flight_before_bytes = self.flight_bytes();
         if has(tcp_flag::RST) {
             // Sequence numbers of a reset may be far from the connection's.
-            return self.begin(segment, (self.nxt, self.nxt), flight_before_bytes, around, data);
+            return self.begin(segment, (self.nxt, self.nxt), flight_before_bytes, cx, data);
         }
         let number = self.number(segment.seq);
         let start = number + u64::from(has(tcp_flag::SYN));
@@ -178,7 +178,7 @@ impl Half {
         if segment.ip_total_len <= MTU_BYTES {
             self.largest_bytes = self.largest_bytes.max(segment.payload_len);
         }
-        self.begin(segment, (start, end), flight_before_bytes, around, data);
+        self.begin(segment, (start, end), flight_before_bytes, cx, data);
         let segments = segment.payload_len.div_ceil(self.mss_bytes()).max(1);
         data.ident = self.idents.came(segment.ip_ident, segments);
         if has(tcp_flag::SYN) {
@@ -199,14 +199,14 @@ impl Half {
         if end == start {
             return;
         }
-        let kind = self.transmit(segment, around, data);
+        let kind = self.transmit(segment, cx, data);
         if data.kind == DataKind::None {
             data.kind = kind;
         }
         data.segments = segments;
         data.mss_bytes = self.mss_bytes();
         data.flight_bytes = self.flight_bytes();
-        self.last_data_ns = Some(around.time_ns);
+        self.last_data_ns = Some(cx.time_ns);
     }
 
     fn begin(
@@ -214,16 +214,16 @@ impl Half {
         segment: &Segment<'_>,
         (start, end): (u64, u64),
         flight_bytes: u64,
-        around: &Around,
+        cx: &Context,
         data: &mut Data,
     ) {
         data.start = start;
         data.end = end;
         data.mss_bytes = self.mss_bytes();
-        data.since_data_ns = self.last_data_ns.map(|last| around.time_ns - last);
+        data.since_data_ns = self.last_data_ns.map(|last| cx.time_ns - last);
         data.flight_before_bytes = flight_bytes;
         data.flight_bytes = flight_bytes;
-        data.sender = self.sender_view(segment, around);
+        data.sender = self.sender_view(segment, cx);
     }
 
     /// Whether the packet is a probe without new data: at most one byte, either below the
@@ -241,14 +241,14 @@ impl Half {
     /// What the sender had heard when it sent the packet. The timestamp that it echoes shows this
     /// to a tick of the receiver's clock; within a tick, and without timestamps, the RTT to the
     /// sender does.
-    fn sender_view(&mut self, segment: &Segment<'_>, around: &Around) -> SenderView {
+    fn sender_view(&mut self, segment: &Segment<'_>, cx: &Context) -> SenderView {
         let echo = segment.timestamps().map(|(_, echo)| echo);
-        let path_ns = if echo.is_some() { around.sender_least_ns } else { around.sender_ns() };
+        let path_ns = if echo.is_some() { cx.sender_least_ns } else { cx.sender_ns() };
         let reached = |advert: &Advert, heard: &Advert| match advert.stamp.zip(echo) {
             Some((stamp, echo)) if stamp != echo => (echo.wrapping_sub(stamp) as i32) > 0,
             // The first of the ACKs within this tick was heard.
             Some((stamp, _)) if heard.stamp != Some(stamp) => true,
-            _ => advert.time_ns + path_ns <= around.time_ns,
+            _ => advert.time_ns + path_ns <= cx.time_ns,
         };
         while let Some(advert) = self.underway.front().copied().filter(|next| reached(next, &self.heard)) {
             self.heard = advert;
@@ -256,10 +256,10 @@ impl Half {
         }
         // An ACK that should have reached the sender but did not is waiting in a queue, like the
         // one before it.
-        let late = self.underway.front().filter(|next| next.time_ns + path_ns <= around.time_ns);
+        let late = self.underway.front().filter(|next| next.time_ns + path_ns <= cx.time_ns);
         let (since_ns, distance_ns) = match late {
-            Some(next) => (next.time_ns - self.heard.time_ns, around.time_ns - self.heard.time_ns),
-            None => (around.time_ns.saturating_sub(self.heard.time_ns + path_ns), path_ns),
+            Some(next) => (next.time_ns - self.heard.time_ns, cx.time_ns - self.heard.time_ns),
+            None => (cx.time_ns.saturating_sub(self.heard.time_ns + path_ns), path_ns),
         };
         SenderView {
             una: self.heard.una,
@@ -271,13 +271,13 @@ impl Half {
     }
 
     /// Time since an ACK reached the data sender.
-    fn since_ack_ns(&self, around: &Around) -> Option<u64> {
-        let heard_ns = self.heard.time_ns + around.sender_ns();
-        (self.heard.time_ns > 0).then(|| around.time_ns.saturating_sub(heard_ns))
+    fn since_ack_ns(&self, cx: &Context) -> Option<u64> {
+        let heard_ns = self.heard.time_ns + cx.sender_ns();
+        (self.heard.time_ns > 0).then(|| cx.time_ns.saturating_sub(heard_ns))
     }
 
     /// Classifies passing sequence numbers as new, late or retransmitted.
-    fn transmit(&mut self, segment: &Segment<'_>, around: &Around, data: &mut Data) -> DataKind {
+    fn transmit(&mut self, segment: &Segment<'_>, cx: &Context, data: &mut Data) -> DataKind {
         let (start, end) = (data.start, data.end);
         if self.first.is_some_and(|first| end <= first) {
             return DataKind::Old;
@@ -286,7 +286,7 @@ impl Half {
         let sent = Sent {
             start,
             end,
-            time_ns: around.time_ns,
+            time_ns: cx.time_ns,
             timestamp: segment.timestamps().map_or(0, |t| t.0),
             segments: segment.payload_len.div_ceil(self.mss_bytes()).max(1),
             is_again: false,
@@ -298,8 +298,8 @@ impl Half {
             if start > self.nxt && self.has_begun() {
                 data.skipped_bytes = start - self.nxt;
                 self.holes.insert(self.nxt, start, |_, _| ());
-                self.exposed = Exposed {
-                    time_ns: around.time_ns,
+                self.newest_hole = NewestHole {
+                    time_ns: cx.time_ns,
                     ident: segment.ip_ident,
                     timestamp: segment.timestamps().map(|t| t.0),
                 };
@@ -328,21 +328,21 @@ impl Half {
         data.new_bytes = (above + late).min(segment.payload_len.into()) as u32;
         let is_tail = end >= self.nxt;
         self.nxt = self.nxt.max(end);
-        if late > 0 && self.was_overtaken(segment, around) {
+        if late > 0 && self.was_overtaken(segment, cx) {
             self.keep_late(sent);
             return DataKind::OutOfOrder;
         }
         let before_ns = self.mark_again(&sent);
-        data.lost_ns = before_ns.or((late > 0).then_some(self.exposed.time_ns));
+        data.lost_ns = before_ns.or((late > 0).then_some(self.newest_hole.time_ns));
         let clue = Clue {
             is_first: start <= self.una,
             is_tail,
             is_reported: self.sacked.highest() > start
                 || before_ns.is_some_and(|before| before < self.newest_acked_ns),
             is_answered: self.is_answered,
-            silence_ns: self.sender_silence_ns(around),
-            rtt: around.path.unwrap_or_default(),
-            sack: around.sack,
+            silence_ns: self.sender_silence_ns(cx),
+            rtt: cx.path.unwrap_or_default(),
+            sack: cx.sack,
             nxt: self.nxt,
         };
         let (cause, begins) = self.recovery.retransmission(&clue);
@@ -351,28 +351,28 @@ impl Half {
     }
 
     /// Time for which the sender had neither sent data nor received an ACK.
-    fn sender_silence_ns(&self, around: &Around) -> u64 {
-        let data_ns = self.last_data_ns.map_or(u64::MAX, |last| around.time_ns - last);
-        let ack_ns = self.since_ack_ns(around).unwrap_or(u64::MAX);
+    fn sender_silence_ns(&self, cx: &Context) -> u64 {
+        let data_ns = self.last_data_ns.map_or(u64::MAX, |last| cx.time_ns - last);
+        let ack_ns = self.since_ack_ns(cx).unwrap_or(u64::MAX);
         data_ns.min(ack_ns)
     }
 
     /// Whether a packet that fills a hole was overtaken on its way, and not retransmitted.
-    fn was_overtaken(&self, segment: &Segment<'_>, around: &Around) -> bool {
-        let since_ns = around.time_ns - self.exposed.time_ns;
-        if let (Some((value, _)), Some(exposed)) = (segment.timestamps(), self.exposed.timestamp) {
+    fn was_overtaken(&self, segment: &Segment<'_>, cx: &Context) -> bool {
+        let since_ns = cx.time_ns - self.newest_hole.time_ns;
+        if let (Some((value, _)), Some(revealing)) = (segment.timestamps(), self.newest_hole.timestamp) {
             // If the sender's clock advanced between the two, it decides.
-            match exposed.wrapping_sub(value) as i32 {
+            match revealing.wrapping_sub(value) as i32 {
                 0 => {}
                 n => return n > 0,
             }
         }
-        match self.exposed.ident.wrapping_sub(segment.ip_ident) {
+        match self.newest_hole.ident.wrapping_sub(segment.ip_ident) {
             n @ 1..=1000 if segment.ip_ident != 0 => return n > 0,
-            n if n > u16::MAX - 1000 && self.exposed.ident != 0 && segment.ip_ident != 0 => return false,
+            n if n > u16::MAX - 1000 && self.newest_hole.ident != 0 && segment.ip_ident != 0 => return false,
             _ => {}
         }
-        since_ns < around.path.map_or(REORDER_NS, |path| path.min_ns * 9 / 10)
+        since_ns < cx.path.map_or(REORDER_NS, |path| path.min_ns * 9 / 10)
     }
 
     fn keep(&mut self, sent: Sent) {

@@ -77,7 +77,7 @@ fn processor(scenario: &Scenario, side: Side) -> Side {
 }
 
 /// Initial state of both ends of a flow.
-struct Opening {
+struct FlowStart {
     mss: u32,     // payload bytes
     options: u32, // bytes of timestamps in each segment
     framing: Framing,
@@ -88,7 +88,7 @@ struct Opening {
     wants_ecn: bool,
 }
 
-impl Opening {
+impl FlowStart {
     /// RTT of an earlier handshake; None if the flow opens with one.
     fn rtt_ns(&self) -> Option<u64> {
         (!self.has_handshake).then_some(self.down_ns + self.up_ns)
@@ -291,18 +291,18 @@ impl<'a> Engine<'a> {
         let ids = [flow.id(Role::DataSender), flow.id(Role::DataReceiver)];
         self.flows.push(flow);
         if opening.has_handshake {
-            self.act(ids[usize::from(down)], |flow, cx| {
+            self.handle(ids[usize::from(down)], |flow, cx| {
                 flow.send_syn(if down { Role::DataReceiver } else { Role::DataSender }, cx);
                 None
             });
             return;
         }
         for id in ids {
-            self.act(id, |_, _| None);
+            self.handle(id, |_, _| None);
         }
     }
 
-    fn opening(&self, group: usize) -> Opening {
+    fn opening(&self, group: usize) -> FlowStart {
         let s = self.scenario;
         let spec = &self.groups[group].spec;
         let options = if spec.receiver.timestamps { TIMESTAMP_BYTES } else { 0 };
@@ -314,7 +314,7 @@ impl<'a> Engine<'a> {
         let empty_bytes = framing.wire_bytes(0);
         let access = self.access.as_ref().map_or(0, |a| 2 * a.empty_time_ns(empty_bytes));
         let idle = |d: usize| self.channels[d].empty_time_ns(empty_bytes) + access;
-        Opening {
+        FlowStart {
             mss: s.mtu_bytes - s.ip_tcp_header_bytes - options,
             options,
             framing,
@@ -325,7 +325,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn ends(&self, group: usize, opening: &Opening) -> PerRole<Endpoint> {
+    fn ends(&self, group: usize, opening: &FlowStart) -> PerRole<Endpoint> {
         let s = self.scenario;
         let g = &self.groups[group];
         let spec = &g.spec;
@@ -378,7 +378,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn tell_opened(&mut self, flow: u32, group: usize, o: &Opening, ends: &PerRole<Endpoint>) {
+    fn tell_opened(&mut self, flow: u32, group: usize, o: &FlowStart, ends: &PerRole<Endpoint>) {
         let Some(tap) = &mut self.tap else { return };
         let spec = &self.groups[group].spec;
         let offer = |role: Role| End {
@@ -438,7 +438,7 @@ impl<'a> Engine<'a> {
                 SimEvent::Transmitter(channel) => self.on_transmitter(channel),
                 SimEvent::Late(slot) => {
                     if let Some(packet) = self.late[slot].take() {
-                        self.cross_at_last(packet);
+                        self.cross_faulty(packet);
                     }
                 }
                 SimEvent::Host(side) => self.on_host(side),
@@ -471,7 +471,7 @@ impl<'a> Engine<'a> {
         let channel = if packet.down { DOWN } else { UP };
         if self.channels[channel].is_plain() {
             if let Some(crossing) = self.channels[channel].cross(self.now, &packet) {
-                self.on_its_way(packet, crossing);
+                self.schedule_arrival(packet, crossing);
             }
             return;
         }
@@ -485,7 +485,7 @@ impl<'a> Engine<'a> {
             self.channels[channel].hold();
         }
         let wake = self.channels[channel].enqueue(self.now, packet);
-        self.follow(channel, wake);
+        self.schedule(channel, wake);
         if shared && !self.medium_busy && self.channels[channel].has_waiting() {
             self.medium_busy = true;
             self.heap.push(self.now, SimEvent::Transmitter(channel));
@@ -493,9 +493,9 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn follow(&mut self, channel: usize, wake: Wake) {
+    fn schedule(&mut self, channel: usize, wake: Wake) {
         match wake {
-            Wake::Crosses(packet, crossing) => self.on_its_way(packet, crossing),
+            Wake::Crosses(packet, crossing) => self.schedule_arrival(packet, crossing),
             Wake::Deliver(at) => self.heap.push(at, SimEvent::Delivery(channel)),
             Wake::Transmit(at) => self.heap.push(at, SimEvent::Transmitter(channel)),
             Wake::None => {}
@@ -506,7 +506,7 @@ impl<'a> Engine<'a> {
     /// receives packets from no other link, so its future is known as well, and the packet is
     /// handled next at its destination. A tap makes it handled in between.
     #[inline(always)]
-    fn on_its_way(&mut self, mut packet: Parcel, mut crossing: Crossing) {
+    fn schedule_arrival(&mut self, mut packet: Parcel, mut crossing: Crossing) {
         if let (Some(access), None) = (&mut self.access, &self.tap) {
             if crossing.arrival_ns <= self.scenario.duration_ns {
                 self.hops_done += 1;
@@ -521,7 +521,7 @@ impl<'a> Engine<'a> {
     fn on_transmitter(&mut self, channel: usize) {
         if !self.channels[channel].shared {
             let (wake, again) = self.channels[channel].transmit(self.now);
-            self.follow(channel, wake);
+            self.schedule(channel, wake);
             if let Some(at) = again {
                 self.heap.push(at, SimEvent::Transmitter(channel));
             }
@@ -532,7 +532,7 @@ impl<'a> Engine<'a> {
         let pick = if self.channels[other].has_waiting() { other } else { self.medium_turn };
         self.medium_turn = pick;
         let (wake, again) = self.channels[pick].transmit(self.now);
-        self.follow(pick, wake);
+        self.schedule(pick, wake);
         match again {
             Some(at) => self.heap.push(at, SimEvent::Transmitter(pick)),
             None => self.medium_busy = false,
@@ -556,14 +556,14 @@ impl<'a> Engine<'a> {
             return;
         }
         if a.twice {
-            self.cross_at_last(a.packet.clone());
+            self.cross_faulty(a.packet.clone());
         }
-        self.cross_at_last(a.packet);
+        self.cross_faulty(a.packet);
     }
 
     /// Out-of-line copy of `cross` for packets with a fault; keeps the hot loop small.
     #[inline(never)]
-    fn cross_at_last(&mut self, packet: Parcel) {
+    fn cross_faulty(&mut self, packet: Parcel) {
         self.cross(packet);
     }
 
@@ -574,7 +574,7 @@ impl<'a> Engine<'a> {
         packet.hop += 1;
         if packet.hop < self.hops {
             if packet.down == (packet.hop == 1) {
-                self.show(Place::Router, &packet);
+                self.pass_tap(Place::Router, &packet);
             }
             if packet.hop == 1 {
                 self.put_on_channel(packet);
@@ -584,9 +584,9 @@ impl<'a> Engine<'a> {
             return;
         }
         let side = if packet.down { Side::Client } else { Side::Server };
-        self.show(if packet.down { Place::Client } else { Place::Server }, &packet);
+        self.pass_tap(if packet.down { Place::Client } else { Place::Server }, &packet);
         if self.hosts[processor(self.scenario, side) as usize].is_active() {
-            self.give(side, Work::Received(packet));
+            self.submit(side, Work::Received(packet));
         } else {
             self.receive(packet);
         }
@@ -595,7 +595,7 @@ impl<'a> Engine<'a> {
     /// Handles a packet that leaves its host.
     #[inline(always)]
     fn depart(&mut self, packet: Parcel) {
-        self.show(if packet.down { Place::Server } else { Place::Client }, &packet);
+        self.pass_tap(if packet.down { Place::Server } else { Place::Client }, &packet);
         if self.access.is_some() {
             self.put_on_access(packet);
         } else {
@@ -614,7 +614,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn show(&mut self, place: Place, packet: &Packet) {
+    fn pass_tap(&mut self, place: Place, packet: &Packet) {
         if let Some(tap) = &mut self.tap {
             if packet.flow != PING_FLOW {
                 tap.passed(&Passed::new(self.now, place, packet));
@@ -623,7 +623,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Submits work to a host's processor.
-    fn give(&mut self, side: Side, work: Work) {
+    fn submit(&mut self, side: Side, work: Work) {
         let side = processor(self.scenario, side);
         let flows = Served { now: self.now, flows: &self.flows, groups: &self.groups };
         if let Some(at) = self.hosts[side as usize].submit(self.now, work, &flows) {
@@ -660,7 +660,7 @@ impl<'a> Engine<'a> {
 
     /// The flow of an endpoint, and the endpoint's context.
     #[inline(always)]
-    fn at(&mut self, id: EndpointId) -> (&mut Flow, Context<'_>) {
+    fn endpoint(&mut self, id: EndpointId) -> (&mut Flow, Context<'_>) {
         let flow = &mut self.flows[id.flow as usize];
         let cx = Context {
             now: self.now,
@@ -675,37 +675,37 @@ impl<'a> Engine<'a> {
 
     /// Runs `happen`, which may make an ACK due, on an endpoint. The endpoint then does everything
     /// it can at this time, and departing packets are sent.
-    fn act(&mut self, id: EndpointId, happen: impl FnOnce(&mut Flow, &mut Context) -> Option<Reason>) {
-        let (flow, mut cx) = self.at(id);
+    fn handle(&mut self, id: EndpointId, happen: impl FnOnce(&mut Flow, &mut Context) -> Option<Reason>) {
+        let (flow, mut cx) = self.endpoint(id);
         let due = happen(flow, &mut cx);
         self.respond(id, due);
     }
 
-    /// Like `act`, for a packet's arrival; compiled for each role, on which most of an endpoint's
+    /// Like `handle`, for a packet's arrival; compiled for each role, on which most of an endpoint's
     /// behaviour depends.
     #[inline(always)]
-    fn take(&mut self, id: EndpointId, p: Parcel) {
-        let (flow, mut cx) = self.at(id);
+    fn handle_arrival(&mut self, id: EndpointId, p: Parcel) {
+        let (flow, mut cx) = self.endpoint(id);
         let due = flow.on_segment(id.role, p, &mut cx);
         let asks = flow.respond(id.role, due, &mut cx);
-        self.follow_response(id, asks);
+        self.finish_response(id, asks);
     }
 
     #[inline(never)]
     fn respond(&mut self, id: EndpointId, due: Option<Reason>) {
-        let (flow, mut cx) = self.at(id);
+        let (flow, mut cx) = self.endpoint(id);
         let asks = flow.respond(id.role, due, &mut cx);
-        self.follow_response(id, asks);
+        self.finish_response(id, asks);
     }
 
     #[inline(always)]
-    fn follow_response(&mut self, id: EndpointId, asks: bool) {
+    fn finish_response(&mut self, id: EndpointId, asks: bool) {
         let side = self.flows[id.flow as usize].ends[id.role].side;
         if !self.out.is_empty() {
             self.send_out(side);
         }
         if asks {
-            self.give(side, Work::Turn(id));
+            self.submit(side, Work::Turn(id));
         }
     }
 
@@ -731,14 +731,14 @@ impl<'a> Engine<'a> {
         }
         let flow = p.flow;
         match self.flows[flow as usize].target(&p) {
-            Role::DataSender => self.take(EndpointId { flow, role: Role::DataSender }, p),
-            Role::DataReceiver => self.take(EndpointId { flow, role: Role::DataReceiver }, p),
+            Role::DataSender => self.handle_arrival(EndpointId { flow, role: Role::DataSender }, p),
+            Role::DataReceiver => self.handle_arrival(EndpointId { flow, role: Role::DataReceiver }, p),
         }
     }
 
     /// The application of an endpoint has its turn: it reads and writes.
     fn on_turn(&mut self, id: EndpointId) {
-        self.act(id, |flow, cx| flow.take_turn(id.role, cx));
+        self.handle(id, |flow, cx| flow.take_turn(id.role, cx));
     }
 
     /// Passes TCP's packets to the host's processor or, if that costs nothing, to the link.
@@ -747,7 +747,7 @@ impl<'a> Engine<'a> {
         let is_active = self.hosts[processor(self.scenario, side) as usize].is_active();
         while let Some(packet) = self.out.pop_front() {
             if is_active {
-                self.give(side, Work::Sent(packet));
+                self.submit(side, Work::Sent(packet));
             } else {
                 self.depart(packet);
             }
@@ -772,7 +772,7 @@ impl<'a> Engine<'a> {
 
     /// A timer of an endpoint expired: of the delayed ACK, of its sender half, or of its reader.
     fn on_wake(&mut self, id: EndpointId) {
-        let (flow, mut cx) = self.at(id);
+        let (flow, mut cx) = self.endpoint(id);
         let role = id.role;
         let mut due = None;
         if flow.ends[role].rx.deadline_ns <= cx.now {
@@ -795,9 +795,9 @@ impl<'a> Engine<'a> {
         }
         if asks {
             let side = flow.ends[role].side;
-            self.give(side, Work::Turn(id));
+            self.submit(side, Work::Turn(id));
         }
-        self.act(id, |_, _| due);
+        self.handle(id, |_, _| due);
     }
 
     fn on_series(&mut self) {

@@ -16,7 +16,7 @@ const PARTS: u64 = 256;
 /// ... half of which is assumed before the first full segment (TCP_DEFAULT_SCALING_RATIO).
 const FIRST_SHARE: u64 = 128;
 /// Maximum number of merged segments (MAX_SKB_FRAGS).
-const MOST_TOGETHER: u32 = 17;
+const MERGED_MAX: u32 = 17;
 /// Dynamic right-sizing leaves room for this many more segments (tcp_rcv_space_adjust).
 const CUSHION_SEGMENTS: u64 = 16;
 
@@ -85,7 +85,7 @@ impl ReceiveBuffer {
     fn held_above(&self, above: &Ranges) -> u64 {
         let runs = above.iter().count() as u64;
         let added = above.bytes().saturating_sub(runs * self.mss);
-        runs + added / (u64::from(MOST_TOGETHER) * self.mss)
+        runs + added / (u64::from(MERGED_MAX) * self.mss)
     }
 
     /// Learns the payload's share from a segment longer than all before (tcp_measure_rcv_mss).
@@ -111,11 +111,11 @@ impl ReceiveBuffer {
         }
         let mut at = from;
         while at < end {
-            let piece = (end - at).min(u64::from(MOST_TOGETHER) * self.mss);
+            let piece = (end - at).min(u64::from(MERGED_MAX) * self.mss);
             let segments = piece.div_ceil(self.mss) as u32;
             at += piece;
             match self.unread.back_mut() {
-                Some(last) if last.segments + segments <= MOST_TOGETHER => {
+                Some(last) if last.segments + segments <= MERGED_MAX => {
                     *last = Held { end: at, segments: last.segments + segments };
                 }
                 _ => self.unread.push_back(Held { end: at, segments }),

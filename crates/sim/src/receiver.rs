@@ -33,7 +33,7 @@ const SACK_RTT_SHARE: u64 = 20;
 const SACK_SLACK_NS: u64 = 100_000;
 
 /// Linux, tcp_event_data_recv: shorter segments do not affect the window.
-const LEAST_GROWING_BYTES: u32 = 128;
+const GROWING_MIN_BYTES: u32 = 128;
 
 pub struct Receiver {
     cfg: ReceiverSpec,
@@ -515,7 +515,7 @@ impl Receiver {
     fn raise_ceiling(&mut self, p: &Packet) -> bool {
         let room = self.free().min(self.first_clamp.unwrap_or(u64::MAX));
         let is_long = match self.cfg.socket {
-            SocketLayer::Linux => p.len >= LEAST_GROWING_BYTES,
+            SocketLayer::Linux => p.len >= GROWING_MIN_BYTES,
             SocketLayer::Bsd43 => p.len >= self.rcv_mss,
         };
         let grows = self.ceiling < room && is_long;

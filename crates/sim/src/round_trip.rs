@@ -6,7 +6,7 @@
 const TICK_US: u32 = 1000;
 const TICK_NS: u64 = TICK_US as u64 * 1000;
 /// Maximum measurable value.
-const MOST_TICKS: u32 = u32::MAX / 8 / TICK_US;
+const TICKS_MAX: u32 = u32::MAX / 8 / TICK_US;
 
 pub struct RoundTrip {
     /// The estimate in microseconds; 0: unknown.
@@ -40,7 +40,7 @@ impl RoundTrip {
         if self.echoed.replace(echo) == Some(echo) {
             return;
         }
-        let ticks = (now / TICK_NS - echo).min(MOST_TICKS.into()) as u32;
+        let ticks = (now / TICK_NS - echo).min(TICKS_MAX.into()) as u32;
         if ticks == 0 {
             return;
         }
@@ -59,7 +59,7 @@ impl RoundTrip {
             if rcv_nxt < end {
                 return;
             }
-            self.shorten(((now / 1000 - since_ns / 1000) as u32).clamp(1, MOST_TICKS * TICK_US));
+            self.shorten(((now / 1000 - since_ns / 1000) as u32).clamp(1, TICKS_MAX * TICK_US));
         }
         self.window = Some((rcv_nxt + wnd_bytes, now));
     }

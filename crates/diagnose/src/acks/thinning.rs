@@ -12,7 +12,7 @@ use crate::step::{Ack, Step};
 use serde::Serialize;
 
 /// Minimum number of identification steps that count as evidence.
-const STEPS_LEAST: u64 = 8;
+const STEPS_MIN: u64 = 8;
 /// At most one in this many identification steps may exceed the segments acknowledged (window
 /// updates).
 const ODD_SHARE: u64 = 20;
@@ -71,6 +71,6 @@ impl Thinning {
     /// None where identifications do not count the packets of the connection.
     pub fn finish(self) -> Option<AckThinning> {
         let counts = self.odd_steps * ODD_SHARE <= self.found.seen_acks;
-        (self.found.seen_acks >= STEPS_LEAST && counts).then_some(self.found)
+        (self.found.seen_acks >= STEPS_MIN && counts).then_some(self.found)
     }
 }

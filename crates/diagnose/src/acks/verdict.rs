@@ -6,11 +6,11 @@ use crate::distance::is_at_host;
 use serde::Serialize;
 
 /// Minimum number of ACKs for a verdict: fewer fit any policy.
-const ACKS_LEAST: u32 = 8;
+const ACKS_MIN: u32 = 8;
 /// Minimum share of ACKs that the receiver's policy must explain.
-const SHARE_LEAST: f64 = 0.5;
+const SHARE_MIN: f64 = 0.5;
 /// Minimum share away from the receiver, where times are less exact.
-const FAR_SHARE_LEAST: f64 = 0.8;
+const FAR_SHARE_MIN: f64 = 0.8;
 const SHARE_HIGH: f64 = 0.9;
 /// Advantage that fitting may give, in general and where arrivals are regular.
 const FITTED_SHARE: f64 = 0.02;
@@ -86,8 +86,8 @@ pub fn judge(features: &AckFeatures) -> AckVerdict {
         return undecided(Undecided::FewAcks);
     };
     let (least, why) = match is_far {
-        true => (FAR_SHARE_LEAST, Undecided::FarFromReceiver),
-        false => (SHARE_LEAST, Undecided::UnlikeAny),
+        true => (FAR_SHARE_MIN, Undecided::FarFromReceiver),
+        false => (SHARE_MIN, Undecided::UnlikeAny),
     };
     if share(&best) < least {
         let is_bound = 2 * features.window_bound > features.advancing;
@@ -107,7 +107,7 @@ pub fn judge(features: &AckFeatures) -> AckVerdict {
 
 /// Policies that may be the receiver's, best first.
 fn rank(scores: &[(&'static str, Score)], is_far: bool) -> Vec<(&'static str, Score)> {
-    let mut ranked: Vec<_> = scores.iter().copied().filter(|(_, s)| s.acks >= ACKS_LEAST).collect();
+    let mut ranked: Vec<_> = scores.iter().copied().filter(|(_, s)| s.acks >= ACKS_MIN).collect();
     ranked.sort_by(|(_, a), (_, b)| share(b).total_cmp(&share(a)));
     let Some(&(_, first)) = ranked.first() else { return ranked };
     // A fitted policy explains ACKs more easily. Where an unfitted one does nearly as well, prefer

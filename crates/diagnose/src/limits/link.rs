@@ -12,14 +12,14 @@ use crate::step::{AckKind, Step};
 /// Number of rates for each factor of two.
 const SUB: f64 = 16.0;
 /// Lowest rate, bytes per second: 1 kbit/s.
-const LEAST: f64 = 125.0;
+const RATE_MIN: f64 = 125.0;
 const RATES: usize = 16 * 28;
 /// Minimum share of all samples near the most frequent rate.
-const AGREE: f64 = 0.2;
+const AGREE_MIN: f64 = 0.2;
 /// Minimum share of all samples at a busy link's rate. The ACKs of a small window keep their former
 /// spacing, some of which may match a link's by chance.
-const MOST: f64 = 0.5;
-const SAMPLES_LEAST: u32 = 20;
+const BUSY_SHARE_MIN: f64 = 0.5;
+const SAMPLES_MIN: u32 = 20;
 
 /// The slowest link of the path, payload rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,21 +48,21 @@ impl Rates {
         if bytes == 0 || ns == 0 {
             return;
         }
-        let at = (bytes as f64 * 1e9 / ns as f64 / LEAST).log2() * SUB;
+        let at = (bytes as f64 * 1e9 / ns as f64 / RATE_MIN).log2() * SUB;
         self.counts.add((at.max(0.0) as usize).min(RATES - 1));
         self.samples = self.samples.saturating_add(1);
     }
 
     /// Share of all samples with a higher rate.
     fn share_above(&self, bytes_per_s: f64) -> f64 {
-        let from = ((bytes_per_s / LEAST).log2() * SUB).max(0.0) as usize;
+        let from = ((bytes_per_s / RATE_MIN).log2() * SUB).max(0.0) as usize;
         let above: u32 = self.counts.filled().filter(|(at, _)| *at >= from).map(|(_, count)| count).sum();
         f64::from(above) / f64::from(self.samples.max(1))
     }
 
     /// Mean of the most frequent rate and its neighbours.
     fn most_frequent(&self) -> Option<Slowest> {
-        if self.samples < SAMPLES_LEAST {
+        if self.samples < SAMPLES_MIN {
             return None;
         }
         let around =
@@ -72,8 +72,8 @@ impl Rates {
         let count = f64::from(near(at));
         let mean = around(at).map(|(at, count)| (at as f64 + 0.5) * f64::from(count)).sum::<f64>() / count;
         let share = count / f64::from(self.samples);
-        let bytes_per_s = LEAST * (mean / SUB).exp2();
-        (share >= AGREE).then_some(Slowest { bytes_per_s, is_of_most: share >= MOST })
+        let bytes_per_s = RATE_MIN * (mean / SUB).exp2();
+        (share >= AGREE_MIN).then_some(Slowest { bytes_per_s, is_of_most: share >= BUSY_SHARE_MIN })
     }
 }
 

@@ -9,7 +9,7 @@
 /// Maximum number of losses kept; beyond it, every second one is dropped.
 const KEPT: usize = 256;
 /// Minimum number: fewer may lie on a line by chance.
-const LEAST: usize = 12;
+const LOSSES_MIN: usize = 12;
 /// Maximum distance from the line, relative to the bytes between two losses plus a packet. It is at
 /// most 0.06 in transfers through a policer, except where the bucket is full now and then. Sawteeth
 /// before a short queue, whose peaks are similar but not equal, have 0.13 and more.
@@ -44,7 +44,7 @@ impl Losses {
     /// Rate in bytes per second, if the losses are those of a token bucket.
     pub fn rate(&self, mss_bytes: u32) -> Option<f64> {
         let n = self.points.len();
-        if n < LEAST {
+        if n < LOSSES_MIN {
             return None;
         }
         let mean = |of: fn(&(f64, f64)) -> f64| self.points.iter().map(of).sum::<f64>() / n as f64;

@@ -3,7 +3,7 @@
 //! As in net/ipv4/tcp_output.c of Linux 6.12, the last segment of a burst is pushed, and a partial
 //! burst waits for the next ACK if that is expected soon.
 
-use super::socket::{Head, MOST_BYTES};
+use super::socket::{Head, BUFFER_BYTES_MAX};
 use super::Sender;
 use crate::congestion::BURST_OF_TWO_FROM;
 use crate::scenario::{Nagle, Recovery, SenderSpec, SocketLayer};
@@ -14,7 +14,7 @@ const SECOND_SHARE: f64 = 1024.0;
 /// (tcp_tso_rtt_log), ...
 const RTT_STEP_NS: u64 = 512_000;
 /// ... and at least this many segments (tcp_min_tso_segs).
-const LEAST_SEGMENTS: u64 = 2;
+const SEGMENTS_MIN: u64 = 2;
 /// A partial burst waits for an ACK expected within this time, and only for this time after data
 /// last left (tcp_tso_should_defer), ...
 const SOON_NS: u64 = 1_000_000;
@@ -133,12 +133,12 @@ impl Sender {
     fn full_burst_bytes(&self) -> u64 {
         let rate = self.cc.pacing_rate();
         let paced = rate.unwrap_or_else(|| self.cc.window.pacing_rate(self.srtt_ns.max(1))) / SECOND_SHARE;
-        let near = MOST_BYTES >> (self.min_rtt_ns / RTT_STEP_NS).min(63);
-        let bytes = (paced as u64).saturating_add(near).min(MOST_BYTES);
+        let near = BUFFER_BYTES_MAX >> (self.min_rtt_ns / RTT_STEP_NS).min(63);
+        let bytes = (paced as u64).saturating_add(near).min(BUFFER_BYTES_MAX);
         // Linux, bbr_min_tso_segs.
         let is_slow = rate.is_some_and(|rate| rate < BURST_OF_TWO_FROM as f64);
-        let least = if is_slow { 1 } else { LEAST_SEGMENTS };
-        (bytes / self.mss).max(least).min((MOST_BYTES / self.mss).max(1)) * self.mss
+        let least = if is_slow { 1 } else { SEGMENTS_MIN };
+        (bytes / self.mss).max(least).min((BUFFER_BYTES_MAX / self.mss).max(1)) * self.mss
     }
 
     fn window_room(&self) -> u64 {

@@ -11,13 +11,13 @@ use std::collections::VecDeque;
 const WINDOW_RTT_SHARE: u64 = 4;
 /// ... increased once after each round trip with a spurious retransmission, at most this many
 /// times, ...
-const MOST_STEPS: u64 = 255;
+const STEPS_MAX: u64 = 255;
 /// ... until this many recoveries had none (TCP_RACK_RECOVERY_THRESH).
 const RECOVERIES_KEPT: u32 = 16;
 /// Minimum extra wait of Linux beyond the window (TCP_TIMEOUT_MIN_US).
 const TIMER_SLACK_NS: u64 = 2_000_000;
 /// Maximum reordering in segments that Linux assumes (tcp_max_reordering).
-const MOST_REORDERING: u64 = 300;
+const REORDERING_MAX: u64 = 300;
 
 /// State of order and time on the path.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ impl Rack {
         }
         if self.dsack_seen {
             self.dsack_seen = false;
-            self.steps = (self.steps + 1).min(MOST_STEPS);
+            self.steps = (self.steps + 1).min(STEPS_MAX);
             self.delivered_at_step = delivered;
             self.recoveries_left = RECOVERIES_KEPT;
         } else if self.recoveries_left == 0 {
@@ -133,7 +133,7 @@ impl Rack {
             return;
         }
         let segments = (high - low).div_ceil(mss);
-        self.reordering = self.reordering.max(segments.min(MOST_REORDERING));
+        self.reordering = self.reordering.max(segments.min(REORDERING_MAX));
         self.reordering_seen = true;
     }
 

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 /// Size of a bulk writer's system call.
 const CALL_BYTES: u64 = 256 << 10;
 /// Maximum payload of a buffer (sk_gso_max_size).
-pub(super) const MOST_BYTES: u64 = 65_536 - 257;
+pub(super) const BUFFER_BYTES_MAX: u64 = 65_536 - 257;
 /// Memory of a separate segment in addition to its payload (tcp_sndbuf_expand): options, headers
 /// and the kernel's overhead per packet, rounded up to a power of two, and its descriptor.
 const HEADERS_BYTES: u64 = 12 + 256 + 320;
@@ -19,7 +19,7 @@ const DESCRIPTOR_BYTES: u64 = 256;
 const WINDOWS: u64 = 2;
 const WINDOWS_OF_BBR: u64 = 3;
 /// ... of at least this many segments (TCP_INIT_CWND).
-const LEAST_SEGMENTS: u64 = 10;
+const SEGMENTS_MIN: u64 = 10;
 
 /// Data that was written and has not left.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +121,7 @@ impl Sender {
 
     /// Size of a full buffer: half of the peer's largest window (tcp_xmit_size_goal).
     fn full_buffer_bytes(&self) -> u64 {
-        (MOST_BYTES.min(self.wnd_max / 2) / self.mss).max(1) * self.mss
+        (BUFFER_BYTES_MAX.min(self.wnd_max / 2) / self.mss).max(1) * self.mss
     }
 
     /// Memory in use (sk_wmem_queued).
@@ -134,7 +134,7 @@ impl Sender {
     pub(super) fn grow_socket_memory(&mut self) {
         let each = (self.mss + HEADERS_BYTES).next_power_of_two() + DESCRIPTOR_BYTES;
         let window = self.cc.window.cwnd / self.mss;
-        let segments = window.max(LEAST_SEGMENTS).max(self.rack.reordering + 1);
+        let segments = window.max(SEGMENTS_MIN).max(self.rack.reordering + 1);
         let windows = if self.cc.is_rate_based { WINDOWS_OF_BBR } else { WINDOWS };
         let wanted = (windows * segments * each).min(self.cfg.send_buffer_bytes);
         self.queue.limit_bytes = self.queue.limit_bytes.max(wanted);
