@@ -7,6 +7,8 @@ from pathlib import Path
 import acking
 import pytest
 
+from ackwise.engine.diagnosis import Verdict
+
 # Short ones, one for each policy; in the lab each takes a minute or more.
 _QUICK = [
     ("docsis", "every"), ("adsl-separated", "delayed"), ("wifi-legacy", "delayed:segments=8"),
@@ -18,7 +20,7 @@ _LAB = [("wan-10ms", "linux"), ("wan-10ms", "a3")]
 
 def _judged(
     world: str, link: str, policy: str, folder: Path, at: str = "receiver"
-) -> tuple[str, dict[str, object]]:
+) -> tuple[str, Verdict]:
     (case,) = (c for c in acking.cases() if (c.world, c.link, c.policy) == (world, link, policy))
     assert case.split == acking.JUDGING
     found = acking.verdict(acking.capture(case, at, folder))

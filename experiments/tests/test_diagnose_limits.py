@@ -27,15 +27,17 @@ def first(kind: str) -> Case | None:
     return next((c for c in cases(kind, TUNING) if c.world == SIMULATOR), None)
 
 
-def spans(diagnosis: dict[str, Any], port: int, sender_port: int) -> list[dict[str, Any]]:
+def options(of: Transfer, given: Any) -> None:
+    """Gives the SYNs of a transfer these options, of which a test names what matters."""
+    of.connection["options"] = given
+
+
+def spans(diagnosis: Any, port: int, sender_port: int) -> Any:
     """The limits over time of what was sent from a port."""
     for connection in diagnosis["connections"]:
         ports = [int(one.rpartition(":")[2]) for one in connection["endpoints"]]
         if port in ports:
-            found: list[dict[str, Any]] = connection["halves"][ports.index(sender_port)]["limits"][
-                "spans"
-            ]
-            return found
+            return connection["halves"][ports.index(sender_port)]["limits"]["spans"]
     raise AssertionError(f"no connection of port {port}")
 
 
@@ -46,7 +48,7 @@ def test_a_transfer_that_was_made_so_is_named_so(kind: str, tmp_path: Path) -> N
     assert case is not None
     made = make(case, tmp_path / "case")
     capture = made.captures[PLACES.get(kind, "sender")]
-    diagnosis = engine.diagnose([str(capture)])
+    diagnosis: Any = engine.diagnose([str(capture)])
     offset_ns = diagnosis["start_unix_ns"] - made.truth.start_ns
     right = whole = 0.0
     for told in made.truth.connections:
@@ -97,7 +99,7 @@ def transfer(limit: str, **given: Any) -> Transfer:
     window = {"closures": 2, "closed_ns": 3 * 10**9, "is_known": True}
     half = {"limits": judgment, "counts": counts, "window": window, "acking": _some_acking()}
     option = {"mss_bytes": 1460, "window_scale": 7, "sack_permitted": True, "timestamps": True}
-    connection = {
+    connection: Any = {
         "endpoints": ["192.0.2.1:443", "192.0.2.2:5000"],
         "halves": [half, half],
         "options": [option, option],
@@ -136,7 +138,7 @@ def test_no_advice_sets_a_buffer_that_linux_has_by_default(
 
 def test_no_window_scaling_is_said_where_the_window_cannot_grow() -> None:
     one = transfer("receive-window", window_max_bytes=65_535)
-    one.connection["options"] = [{"window_scale": None}, {"window_scale": None}]
+    options(one, [{"window_scale": None}, {"window_scale": None}])
     assert "window_scaling" in advice.of(one, "receive-window").line
 
 
@@ -159,7 +161,7 @@ def test_a_buffer_that_no_default_makes_so_small_is_the_applications(
     limit: str, option: str
 ) -> None:
     small = transfer(limit, window_max_bytes=8000, flight_max_bytes=8000, link_bytes_per_s=1e8)
-    small.connection["options"] = [{"window_scale": None, "mss_bytes": 1460}] * 2
+    options(small, [{"window_scale": None, "mss_bytes": 1460}] * 2)
     remedy = advice.of(small, limit).remedy
     assert remedy.startswith(f"first look for {option} in the application")
     large = advice.of(transfer(limit, link_bytes_per_s=1e8), limit).remedy
@@ -184,9 +186,9 @@ def test_sack_is_missed_where_an_end_did_not_agree_to_it() -> None:
     one = transfer("congestion-window")
     assert "tcp_sack" not in advice.of(one, "congestion-window").line
     offers, refuses = ({"sack_permitted": permitted} for permitted in (True, False))
-    one.connection["options"] = [offers, refuses]
+    options(one, [offers, refuses])
     assert advice.of(one, "congestion-window").line == "sysctl -w net.ipv4.tcp_sack=1"
-    one.connection["options"] = [None, offers]  # its SYN was not captured
+    options(one, [None, offers])  # its SYN was not captured
     assert "tcp_sack" not in advice.of(one, "congestion-window").line
 
 
@@ -300,7 +302,7 @@ def test_one_of_a_thing_is_singular() -> None:
 
 def test_marks_that_the_receiver_reports_are_said_in_packets_and_bytes() -> None:
     one = transfer("link")
-    acks = one.half["counts"]["acks"]
+    acks: Any = one.half["counts"]["acks"]
     for reported, words in (
         ({"ce_reported_packets": 3, "ce_unclear_acks": 1}, "at least 3 marked CE"),
         ({"ce_reported_bytes": 4344, "ce_unclear_acks": 0}, "3 with 4.34 kB marked CE"),

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from ackwise import engine
+from ackwise.engine.diagnosis import Connection, Half, Verdict
 from ackwise.plans import load, scenario
 from ackwise.plans.policy import parse
 from ackwise_experiments import documents
@@ -154,7 +155,7 @@ def capture(case: Receiver, at: str, folder: Path) -> Path:
     return path
 
 
-def largest(path: Path, sender: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
+def largest(path: Path, sender: str = "") -> tuple[Connection, Half]:
     """Connection and direction with the most data, among those from `sender` if it is given."""
     found = engine.diagnose([str(path)])["connections"]
     halves = [
@@ -166,13 +167,12 @@ def largest(path: Path, sender: str = "") -> tuple[dict[str, Any], dict[str, Any
     return max(halves, key=lambda one: int(one[1]["counts"]["sent"]["new_bytes"]))
 
 
-def verdict(path: Path) -> dict[str, Any]:
+def verdict(path: Path) -> Verdict:
     """The verdict on the direction with the most data."""
-    found: dict[str, Any] = largest(path)[1]["acking"]["verdict"]
-    return found
+    return largest(path)[1]["acking"]["verdict"]
 
 
-def named(case: Receiver, found: dict[str, Any]) -> str:
+def named(case: Receiver, found: Verdict) -> str:
     """Column of the confusion matrix: the true name if it is among those found."""
     names = found["policies"]
     if case.policy in names:

@@ -60,7 +60,7 @@ class Judged:
         return sum(ns for (true, named), ns in self.named_ns.items() if true == named) / self.ns
 
 
-def _spans(diagnosis: dict[str, Any], wanted: dict[str, Any], data_from: str) -> list[Any]:
+def _spans(diagnosis: Any, wanted: dict[str, Any], data_from: str) -> list[Any]:
     """The diagnosed periods of the direction being judged."""
     for connection in diagnosis["connections"]:
         ports = [int(end.rsplit(":", 1)[1]) for end in connection["endpoints"]]
@@ -70,9 +70,7 @@ def _spans(diagnosis: dict[str, Any], wanted: dict[str, Any], data_from: str) ->
     return []
 
 
-def _overlaps(
-    truth: dict[str, Any], place: str, diagnosis: dict[str, Any]
-) -> Iterator[tuple[str, str, int]]:
+def _overlaps(truth: dict[str, Any], place: str, diagnosis: Any) -> Iterator[tuple[str, str, int]]:
     # The RTT is missing if it is short compared with the limit's time scale.
     rtt_ms = truth["parameters"].get("rtt_ms", 0)
     way_ns = round(rtt_ms * 1e6 / 2) if place == "receiver" else 0

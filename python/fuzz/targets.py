@@ -137,11 +137,11 @@ _SCENARIO = scenario.Scenario(
     record=scenario.Record(trace=True, trace_limit=10),
     down=_CHANNEL,
     up=_CHANNEL,
-    groups=[
+    groups=(
         scenario.FlowGroup(
             name="a", direction="down", policy=scenario.Policy(name="linux"), app=scenario.Bulk()
-        )
-    ],
+        ),
+    ),
 )
 _FILES = (
     "flows", "samples", "pings",

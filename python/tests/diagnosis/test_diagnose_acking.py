@@ -33,7 +33,8 @@ def _said(verdict: dict[str, Any], thinning: Any = None, **habits: Any) -> list[
     }
     acks = {"piggybacked": 20, "missed_bytes": 0, "missed_segments": 0}
     half = {"acking": found, "counts": {"acks": acks}}
-    return list(acking.sentences(Transfer({"halves": [half, half]}, 0)))
+    connection: Any = {"halves": [half, half]}  # all that the sentences read
+    return list(acking.sentences(Transfer(connection, 0)))
 
 
 def _verdict(*policies: str, confidence: str = "high") -> dict[str, Any]:

@@ -252,7 +252,8 @@ def test_the_capture_s_own_count_of_drops_is_told_and_counts_against_it(tmp_path
 
 
 def _of(transfer: Transfer, **changes: Any) -> str:
-    changed = Transfer({**transfer.connection, **changes}, transfer.of)
+    connection: Any = {**transfer.connection, **changes}
+    changed = Transfer(connection, transfer.of)
     return "\n".join(captured.sentences(changed))
 
 

@@ -29,16 +29,16 @@ BULK = str(ROOT / "python/ackwise/captures/bulk.pcap")
 GRAPHS = ["sequence", "throughput", "acks", "rtt", "flight"]
 LIBRARY_BYTES = 5_000_000  # of the library that draws
 
-Series = list[dict[str, Any]]
+Series = Any  # lists of tracks; the columns that a test reads differ
 
 
 @pytest.fixture(scope="module")
-def diagnosis() -> dict[str, Any]:
+def diagnosis() -> Any:
     return engine.diagnose([BULK])
 
 
 @pytest.fixture(scope="module")
-def series(diagnosis: dict[str, Any]) -> Series:
+def series(diagnosis: Any) -> Series:
     found = chosen.series(table.rank(diagnosis), [BULK])
     assert found is not None
     return found
@@ -68,7 +68,7 @@ def shown(opened: Browser, folder: Path, page: bytes) -> Browser:
     return opened
 
 
-def page_of(diagnosis: dict[str, Any], series: Series | None) -> bytes:
+def page_of(diagnosis: Any, series: Series | None) -> bytes:
     ranked = table.rank(diagnosis)
     return report.of_diagnosis(diagnosis, ranked, series, f"ackwise diagnose {BULK}")
 
@@ -89,7 +89,7 @@ def middle_of(page: Browser, element: str) -> tuple[float, float]:
 
 @pytest.mark.slow
 def test_every_graph_draws_and_zooms_with_the_others(
-    opened: Browser, tmp_path: Path, diagnosis: dict[str, Any], series: Series
+    opened: Browser, tmp_path: Path, diagnosis: Any, series: Series
 ) -> None:
     page = shown(opened, tmp_path, page_of(diagnosis, series))
     ranges = "JSON.stringify(GRAPHS.map(g => g.target._fullLayout.xaxis.range.map(x => x * 1e6)))"
@@ -139,7 +139,7 @@ def drag(page: Browser, graph: str) -> None:
 
 @pytest.mark.slow
 def test_other_policies_stand_below_their_transfer(
-    opened: Browser, tmp_path: Path, diagnosis: dict[str, Any], series: Series
+    opened: Browser, tmp_path: Path, diagnosis: Any, series: Series
 ) -> None:
     settings = ReplaySettings(parse_all(["linux", "every"], ""), 500, 10**7, 1, None, None)
     replayed = replays.run(BULK, settings, trace=False).document
@@ -159,7 +159,7 @@ def test_other_policies_stand_below_their_transfer(
 
 @pytest.mark.slow
 def test_a_click_shows_packets_and_a_filter_that_wireshark_takes(
-    opened: Browser, tmp_path: Path, diagnosis: dict[str, Any], series: Series
+    opened: Browser, tmp_path: Path, diagnosis: Any, series: Series
 ) -> None:
     page = shown(opened, tmp_path, page_of(diagnosis, series))
     # few packets in view, so that the mouse finds one
@@ -194,7 +194,7 @@ def test_a_click_shows_packets_and_a_filter_that_wireshark_takes(
 
 @pytest.mark.slow
 def test_the_page_holds_the_packets_that_the_engine_read(
-    opened: Browser, tmp_path: Path, diagnosis: dict[str, Any], series: Series
+    opened: Browser, tmp_path: Path, diagnosis: Any, series: Series
 ) -> None:
     page = shown(opened, tmp_path, page_of(diagnosis, series))
     for name in ("data", "acks"):
@@ -211,14 +211,14 @@ def test_the_page_holds_the_packets_that_the_engine_read(
         "['delivered_bytes', 'duplicate'].map(name => binned(state.series.acks, name, state.whole,"
         " emptyBins(50)).reduce((x, y) => x + y))"
     )
-    acks = half["counts"]["acks"]
+    acks: Any = half["counts"]["acks"]
     assert sums == pytest.approx([acks["acked_bytes"], acks["duplicate"]])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_follows_the_scheme_of_colours_and_prints_light(
-    opened: Browser, tmp_path: Path, diagnosis: dict[str, Any], series: Series, scheme: str
+    opened: Browser, tmp_path: Path, diagnosis: Any, series: Series, scheme: str
 ) -> None:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     opened.call("Emulation.setEmulatedMedia", media="screen", features=features)
@@ -233,7 +233,7 @@ def test_the_page_follows_the_scheme_of_colours_and_prints_light(
     opened.call("Emulation.setEmulatedMedia", media="", features=[])
 
 
-def many(diagnosis: dict[str, Any], count: int) -> dict[str, Any]:
+def many(diagnosis: Any, count: int) -> Any:
     """The same with `count` connections."""
     one = diagnosis["connections"][-1]
     connections = []
@@ -245,7 +245,7 @@ def many(diagnosis: dict[str, Any], count: int) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_a_hundred_thousand_connections_are_a_list_to_search(
-    opened: Browser, tmp_path: Path, diagnosis: dict[str, Any], series: Series
+    opened: Browser, tmp_path: Path, diagnosis: Any, series: Series
 ) -> None:
     crowd = many(diagnosis, 100_000)
     made = page_of(crowd, [series[0]] * chosen.DRAWN_MAX)
@@ -269,7 +269,7 @@ def test_a_hundred_thousand_connections_are_a_list_to_search(
 
 @pytest.mark.slow
 def test_a_capture_from_standard_input_has_no_graphs_and_says_why(
-    opened: Browser, tmp_path: Path, diagnosis: dict[str, Any]
+    opened: Browser, tmp_path: Path, diagnosis: Any
 ) -> None:
     assert chosen.series(table.rank(diagnosis), ["-"]) is None
     page = shown(opened, tmp_path, page_of(diagnosis, None))
@@ -279,17 +279,18 @@ def test_a_capture_from_standard_input_has_no_graphs_and_says_why(
 
 @pytest.mark.slow
 def test_a_capture_without_data_is_a_page_too(
-    opened: Browser, tmp_path: Path, diagnosis: dict[str, Any]
+    opened: Browser, tmp_path: Path, diagnosis: Any
 ) -> None:
     page = shown(opened, tmp_path, page_of({**diagnosis, "connections": []}, []))
     assert "No connection" in page.evaluate("document.body.textContent")
 
 
-def test_hostile_text_stays_text(diagnosis: dict[str, Any], series: Series) -> None:
+def test_hostile_text_stays_text(diagnosis: Any, series: Series) -> None:
     harmless = elements(page_of(diagnosis, series).decode())
     files = [{**diagnosis["files"][0], "name": title} for title in TITLES]
     words = "".join(TITLES)
-    named, ranked = {**diagnosis, "files": files}, table.rank(diagnosis)
+    named: Any = {**diagnosis, "files": files}
+    ranked = table.rank(diagnosis)
     made = report.of_diagnosis(named, ranked, series, words, words).decode()
     assert elements(made).tags == harmless.tags
     data = made.partition('id="data">')[2].partition("</script>")[0]
@@ -299,7 +300,7 @@ def test_hostile_text_stays_text(diagnosis: dict[str, Any], series: Series) -> N
 
 @pytest.mark.slow
 def test_hostile_text_is_not_obeyed(
-    opened: Browser, tmp_path: Path, diagnosis: dict[str, Any], series: Series
+    opened: Browser, tmp_path: Path, diagnosis: Any, series: Series
 ) -> None:
     words = "".join(title for title in TITLES if title.isprintable())
     files = [{**diagnosis["files"][0], "name": words}] * 5
@@ -323,11 +324,11 @@ def test_points_are_shared_by_need() -> None:
 
 
 def test_few_spans_keep_the_time_and_the_longest_limit_of_each_part() -> None:
-    found = [
+    found: Any = [
         {"from_ns": 1000 * n, "to_ns": 1000 * (n + 1), "limit": "link" if n % 10 < 7 else "timeout"}
         for n in range(1000)
     ]
-    few = packed.spans(found, 100)
+    few: Any = packed.spans(found, 100)
     assert len(few["limit"]) == 100
     assert set(few["limit"]) == {"link"}
     assert few["end_us"] == 1000
@@ -356,9 +357,7 @@ def test_a_filter_names_addresses_and_ports(endpoints: tuple[str, str], expected
     assert filters.of_connection(endpoints) == expected
 
 
-def test_an_anonymous_page_has_no_address_port_or_name(
-    diagnosis: dict[str, Any], series: Series
-) -> None:
+def test_an_anonymous_page_has_no_address_port_or_name(diagnosis: Any, series: Series) -> None:
     text = page_of(anonymized(diagnosis), series).decode()
     data = text.partition('id="data">')[2].partition("</script>")[0]
     assert "host-1:port-" in data

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ CAPTURES = sorted(str(path) for path in (ROOT / "python/ackwise/captures").glob(
 
 
 @pytest.fixture(scope="module", params=[*([one] for one in CAPTURES), CAPTURES], ids=len)
-def diagnosis(request: pytest.FixtureRequest) -> dict[str, Any]:
+def diagnosis(request: pytest.FixtureRequest) -> Any:
     """With a replay where it is one capture."""
     found = engine.diagnose(request.param)
     if len(request.param) > 1:
@@ -35,7 +36,7 @@ def diagnosis(request: pytest.FixtureRequest) -> dict[str, Any]:
     return whatif.joined(found, replays.run(request.param[0], settings, trace=False).document)
 
 
-def test_rows_hold_what_the_diagnosis_says(diagnosis: dict[str, Any]) -> None:
+def test_rows_hold_what_the_diagnosis_says(diagnosis: Any) -> None:
     connections, halves, spans, policies = (
         [dict[str, Any](row) for row in make(diagnosis)] for make in rows.TABLES.values()
     )
@@ -62,9 +63,7 @@ def test_rows_hold_what_the_diagnosis_says(diagnosis: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", rows.TABLES)
-def test_csv_and_parquet_hold_the_same(
-    diagnosis: dict[str, Any], name: str, tmp_path: Path
-) -> None:
+def test_csv_and_parquet_hold_the_same(diagnosis: Any, name: str, tmp_path: Path) -> None:
     made = list(rows.TABLES[name](diagnosis))
     assert bool(made) == (name != "policies" or "replay" in diagnosis)
     if not made:
@@ -83,8 +82,8 @@ def test_csv_and_parquet_hold_the_same(
 
 
 def test_outlines_hold_what_the_ranking_and_the_list_need() -> None:
-    found = document.of_captures(CAPTURES)
-    whole = {**found, "connections": list(found["connections"])}
+    found: Any = document.of_captures(CAPTURES)
+    whole: Any = {**found, "connections": list(found["connections"])}
 
     def is_part(part: Any, of: Any) -> bool:
         if isinstance(part, dict):
@@ -93,7 +92,8 @@ def test_outlines_hold_what_the_ranking_and_the_list_need() -> None:
             return all(map(is_part, part, of))
         return bool(part == of)
 
-    for hidden in (dict, anonymized):
+    hides: tuple[Callable[[Any], Any], ...] = (dict, anonymized)
+    for hidden in hides:
         lazy, made = hidden(found), hidden(whole)
         assert is_part(list(outlines(lazy["connections"])), made["connections"])
         assert [(t.sender, t.of, lost_s(t)) for t in outlines(rank(lazy))] == [
@@ -101,8 +101,8 @@ def test_outlines_hold_what_the_ranking_and_the_list_need() -> None:
         ]
 
 
-def test_pseudonyms_are_stable_and_hide_every_name(diagnosis: dict[str, Any]) -> None:
-    hidden = anonymized(diagnosis)
+def test_pseudonyms_are_stable_and_hide_every_name(diagnosis: Any) -> None:
+    hidden: Any = anonymized(diagnosis)
     assert anonymized(diagnosis) == hidden
     text = json.dumps(hidden)
     assert not re.search(r"\d+\.\d+\.\d+\.\d+|::|\.pcap", text)
@@ -117,7 +117,7 @@ def test_pseudonyms_are_stable_and_hide_every_name(diagnosis: dict[str, Any]) ->
     assert len({plain for plain, _ in hosts}) == len({name for _, name in hosts}) == len(hosts)
 
 
-def test_pseudonyms_change_no_figure(diagnosis: dict[str, Any]) -> None:
+def test_pseudonyms_change_no_figure(diagnosis: Any) -> None:
     hidden = anonymized(diagnosis)
     changed = {"endpoints", "name", "filter", "capture_start_ns", "start_unix_ns"}
 
@@ -135,11 +135,11 @@ def test_pseudonyms_change_no_figure(diagnosis: dict[str, Any]) -> None:
 
 def test_the_capture_s_own_names_and_filters_are_hidden() -> None:
     interface = {"link": 1, "name": "eth0", "filter": "host 192.0.2.9", "capture_start_ns": 5}
-    found = anonymized(
+    given: Any = (
         {"files": [{"name": "/home/x/a.pcap", "interfaces": [interface]}], "start_unix_ns": 7,
          "connections": [{"endpoints": ["[2001:db8::1]:443", "[2001:db8::2]:443"]}]}
     )  # fmt: skip
-    assert found == {
+    assert anonymized(given) == {
         "anonymized": True,
         "files": [
             {
@@ -163,7 +163,7 @@ def _details(tree: Any) -> set[str]:
 def test_json_has_details_of_the_transfers_in_the_table_only(ackwise: Ackwise) -> None:
     written = ackwise("diagnose", *CAPTURES, "--quiet", "--top", "1", "--json", "-").out
     document = json.loads(written)
-    whole = engine.diagnose(CAPTURES)
+    whole: Any = engine.diagnose(CAPTURES)
     first = rank(whole)[0].connection["index"]
     for one, full in zip(document["connections"], whole["connections"], strict=True):
         details = _details(full) if one["index"] == first else set()

@@ -22,6 +22,9 @@ BULK = str(ROOT / "python/ackwise/captures/bulk.pcap")
 POLICIES = ("every", "delayed", "linux", "bsd", "greedy")  # they neither draw nor measure
 
 
+NOTHING: Any = {"connections": []}  # of a document, all that a replay asks for
+
+
 def simulated(link: str, workload: str, policy: str, folder: Path) -> dict[str, Path]:
     """Captures at both ends of a run whose receiver has this policy."""
     on, work = load.load_link(link), load.load_workload(workload)
@@ -136,7 +139,7 @@ def test_rows_hold_each_policy_on_each_half(ackwise: Ackwise, tmp_path: Path) ->
     )
     assert len(lines) == 1 + len(engine.policies())
     assert "Best schedule in hindsight:" in said.out
-    assert list(rows.policies({"connections": []})) == []
+    assert list(rows.policies(NOTHING)) == []
 
 
 def test_an_anonymous_document_names_no_endpoint(ackwise: Ackwise) -> None:
@@ -147,13 +150,13 @@ def test_an_anonymous_document_names_no_endpoint(ackwise: Ackwise) -> None:
 
 def test_a_capture_that_changed_in_between_is_reported() -> None:
     diagnosis = engine.diagnose([BULK])
-    replayed = {"price": {}, "policies": [], "provenance": {}, "directions": [
+    replayed: Any = {"price": {}, "policies": [], "provenance": {}, "directions": [
         {"connection": 0, "direction": 0, "from": "10.0.0.1:1", "to": "10.0.0.2:2", "notes": []}
     ]}  # fmt: skip
     with pytest.raises(RunError, match="changed while it was read"):
         whatif.joined(diagnosis, replayed)
     with pytest.raises(RunError, match="changed while it was read"):
-        whatif.joined({"connections": []}, replayed)
+        whatif.joined(NOTHING, replayed)
     assert whatif.of(anonymized(diagnosis), Transfer(diagnosis["connections"][0], 0)) is None
 
 

@@ -14,6 +14,7 @@ import spaces
 from conftest import ROOT
 
 from ackwise import engine, plans
+from ackwise.engine.scenario import Bulk
 from ackwise.errors import InputError
 from ackwise.sweeps import draw, keys, point
 from ackwise.sweeps.axis import DISTRIBUTIONS, Axis
@@ -234,6 +235,7 @@ def test_values_reach_the_scenario() -> None:
     assert where.workload.duration_ns == 2 * 10**9
     (group,) = where.workload.groups
     assert (group.count, group.sender.congestion_control) == (3, "bbr")
+    assert isinstance(group.app, Bulk)
     assert group.app.bytes == 10**6
     # nothing else has changed, and nothing of the file
     plain = plans.load_link("adsl").scenario
