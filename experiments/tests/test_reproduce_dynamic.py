@@ -3,11 +3,13 @@
 
 from itertools import pairwise
 from math import e
+from typing import cast
 
 import pytest
 
 from ackwise import engine, plans
 from ackwise.engine import Cancel
+from ackwise.engine.replayed import Arrivals
 from ackwise.errors import InputError
 from ackwise_experiments import documents
 from ackwise_experiments.check import Kind
@@ -62,11 +64,11 @@ def test_what_has_no_optimum_is_told(times: list[int], rho: int, unit: int, says
 
 
 def test_made_up_arrivals_that_cannot_be_are_told() -> None:
-    packets = {"times_ns": [2, 1], "bytes": [1, 1], "mss_bytes": 1}
+    packets: Arrivals = {"times_ns": [2, 1], "bytes": [1, 1], "mss_bytes": 1}
     with pytest.raises(InputError, match=r"times_ns\[1\] is earlier"):
         engine.replay_arrivals(packets, {})
     with pytest.raises(InputError, match="unknown field"):
-        engine.replay_arrivals({**packets, "colour": 1}, {})
+        engine.replay_arrivals(cast(Arrivals, {**packets, "colour": 1}), {})
 
 
 @pytest.mark.parametrize("kind", arrivals.KINDS)
@@ -96,10 +98,10 @@ def test_every_start_of_the_draws_is_taken_once() -> None:
     the table appears, and their mean is that of the density, e/(e-1) - 1."""
     price = policies.price_ns(500)
     times = arrivals.isolated(given.random_of("isolated", 0), price)
-    packets = {"times_ns": times, "bytes": [1448] * len(times), "mss_bytes": 1448}
+    packets: Arrivals = {"times_ns": times, "bytes": [1448] * len(times), "mss_bytes": 1448}
     options = policies.replay_options([LimitedPolicy(policies.DYNAMIC, policies.FREE)], 500, 0)
     costs = [
-        engine.replay_arrivals(packets, options | {"seed": seed})["policies"][0]["cost_ratio"]
+        engine.replay_arrivals(packets, options | {"seed": seed})["policies"][0]["cost_ratio"] or 0
         for seed in given.seeds_of_every_start()
     ]
     assert len(set(costs)) == given.STARTS

@@ -13,6 +13,7 @@ from conftest import lab_kernel
 
 from ackwise import engine, plans
 from ackwise.engine import Cancel, typed
+from ackwise.engine.scenario import Policy
 from ackwise.errors import RunError
 from ackwise.lab.machine import Kernel
 from ackwise.lab.measure import CapturedPacket
@@ -113,7 +114,7 @@ def test_the_simulator_s_capture_costs_what_its_trace_and_its_replay_cost(
     assert (one.acks, one.latency_ns) == (traced.acks, traced.latency_ns)
     start = one.arrivals_ns[0] - traced.arrivals_ns[0]
     assert one.arrivals_ns == [start + at for at in traced.arrivals_ns]
-    options = policies.replay_options([], rho, 0) | {"policies": [{"name": "every"}]}
+    options = policies.replay_options([], rho, 0) | {"policies": [Policy(name="every")]}
     (direction,) = engine.replay(str(path), options)["directions"]
     own = direction["policies"][0]
     assert own["policy"] == "captured"

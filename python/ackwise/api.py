@@ -18,7 +18,7 @@ from ackwise.diagnosis import acking, advice, document, rows, table, transfer
 from ackwise.errors import InputError, Interrupted, RunError
 from ackwise.host import leftovers
 from ackwise.plans import policy, schema, units
-from ackwise.results import compare, export
+from ackwise.results import compare, entries, export
 from ackwise.results import document as results_document
 from ackwise.results.lazy import Lazy
 
@@ -194,7 +194,7 @@ class Results(_Rows):
     def _rows(self) -> "Iterable[Row]":
         return results_document.rows(self._comparison)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> entries.Document:
         """The document of `ackwise compare --json`: means, confidence intervals, provenance."""
         return results_document.of_comparison(self._comparison)
 
@@ -208,7 +208,7 @@ class ReplayResults(_Rows):
     def _rows(self) -> "Iterable[Row]":
         return replays.rows(self._replayed)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> replays.document.Document:
         """The document of `ackwise replay --json`."""
         return self._replayed.document
 

@@ -10,6 +10,7 @@ from typing import Any
 from ackwise import deadlock
 from ackwise.deadlock import HEADER_BYTES, STALLS, Pair
 from ackwise.engine import Cancel, typed
+from ackwise.engine.stalls import Verdict
 from ackwise.plans import policy
 from ackwise_experiments import check, documents
 from ackwise_experiments.check import Basis, Check, Kind, Origin
@@ -189,7 +190,7 @@ class ComparedPair:
     """A pair, the command's verdict, and whether it stalls in simulation."""
 
     pair: Pair
-    verdict: dict[str, Any]
+    verdict: Verdict
     simulated: bool
     longer: bool  # it took a longer simulation
 

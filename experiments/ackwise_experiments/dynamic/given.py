@@ -10,6 +10,7 @@ from typing import Any
 
 from ackwise import engine
 from ackwise.engine import Cancel
+from ackwise.engine.replayed import Arrivals, DirectionResult, PolicyResult
 from ackwise.errors import RunError
 from ackwise_experiments.dynamic.arrivals import KINDS, PAYLOAD_BYTES
 from ackwise_experiments.dynamic.policies import (
@@ -73,7 +74,7 @@ def on_given(item: Item, cancel: Cancel) -> dict[LimitedPolicy, CostPoint]:
     found: dict[LimitedPolicy, list[list[JudgedRun]]] = {case: [] for case in GIVEN}
     for number in range(sequences):
         times = KINDS[kind](random_of(kind, number), price_ns(rho))
-        packets = {
+        packets: Arrivals = {
             "times_ns": times,
             "bytes": [PAYLOAD_BYTES] * len(times),
             "mss_bytes": PAYLOAD_BYTES,
@@ -85,7 +86,7 @@ def on_given(item: Item, cancel: Cancel) -> dict[LimitedPolicy, CostPoint]:
 
 
 def _replayed(
-    packets: dict[str, Any],
+    packets: Arrivals,
     cases: Sequence[LimitedPolicy],
     rho: int,
     seeds: Sequence[int],
@@ -97,8 +98,11 @@ def _replayed(
         found[case].append([_judged(result["policies"][i]) for result in results])
 
 
-def _judged(policy: dict[str, Any]) -> JudgedRun:
-    return JudgedRun(policy["cost_ratio"], limit_forced_ack(policy["acks_by_reason"]))
+def _judged(policy: PolicyResult) -> JudgedRun:
+    ratio = policy["cost_ratio"]
+    if ratio is None:
+        raise RunError("the best schedule costs nothing: no ratio to it")
+    return JudgedRun(ratio, limit_forced_ack(policy["acks_by_reason"]))
 
 
 def on_captured(item: Item, cancel: Cancel) -> dict[LimitedPolicy, CostPoint]:
@@ -106,11 +110,9 @@ def on_captured(item: Item, cancel: Cancel) -> dict[LimitedPolicy, CostPoint]:
     name, rho, _, _ = item
     with resources.as_file(resources.files("ackwise") / "captures" / f"{name}.pcap") as file:
 
-        def replayed(cases: Sequence[LimitedPolicy], seed: int) -> dict[str, Any]:
+        def replayed(cases: Sequence[LimitedPolicy], seed: int) -> DirectionResult:
             judged = engine.replay(str(file), replay_options(cases, rho, seed), cancel)
-            largest: dict[str, Any] = max(
-                judged["directions"], key=lambda d: int(d["payload_bytes"])
-            )
+            largest = max(judged["directions"], key=lambda d: d["payload_bytes"])
             if largest["policies"][0]["policy"] != "captured":
                 raise RunError(f"{file}: the receiver's packets are missing")
             return largest

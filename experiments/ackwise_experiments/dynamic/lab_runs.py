@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ackwise import engine, plans
-from ackwise.engine import Cancel, typed
+from ackwise.engine import Cancel
 from ackwise.errors import RunError
 from ackwise.host.leftovers import temporary_folder
 from ackwise.lab.measure import SERVER_PORT, read_capture
@@ -187,10 +187,8 @@ def _replayed(
     path: Path, chosen: policy.PolicyChoice, rho: int, replays: int, best: Sequence[int]
 ) -> list[float]:
     """Cost of a policy on the arrivals of each connection, relative to the best schedule's."""
-    options = replay_options([], rho, 0) | {
-        "policies": [typed.document(chosen.for_engine())],
-        "traced_directions": len(best),
-    }
+    options = replay_options([], rho, 0)
+    options |= {"policies": [chosen.for_engine()], "traced_directions": len(best)}
     totals = [0.0] * len(best)
     for seed in range(replays):
         for one in engine.replay(str(path), options | {"seed": seed})["directions"]:

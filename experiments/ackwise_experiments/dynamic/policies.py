@@ -4,10 +4,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import e
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ackwise import engine
-from ackwise.engine import typed
+from ackwise.engine.replayed import Options
 from ackwise.errors import RunError
 from ackwise.plans import policy
 from ackwise.results.stats import estimate
@@ -128,10 +128,10 @@ def choice(case: LimitedPolicy, rho: int) -> policy.PolicyChoice:
     return policy.parse(f"{first}{joint}{price}{RAILS[case.limits]}", "reproduce dynamic")
 
 
-def replay_options(cases: Iterable[LimitedPolicy], rho: int, seed: int) -> dict[str, Any]:
+def replay_options(cases: Iterable[LimitedPolicy], rho: int, seed: int) -> Options:
     """What the engine's replay takes."""
     return {
-        "policies": [typed.document(choice(case, rho).for_engine()) for case in cases],
+        "policies": [choice(case, rho).for_engine() for case in cases],
         "price": {"rho_permille": rho, "unit_ns": UNIT_NS},
         "seed": seed,
     }

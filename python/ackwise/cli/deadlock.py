@@ -15,6 +15,7 @@ from ackwise.errors import InputError
 
 if TYPE_CHECKING:
     from ackwise.deadlock import Cure, Pair
+    from ackwise.engine.stalls import Verdict
     from ackwise.results.console import Console
 
 SCHEMA_VERSION = 1
@@ -84,7 +85,7 @@ def _pair(asked: _Ends) -> "Pair":
 
 
 def document(
-    pair: "Pair", verdict: dict[str, Any], every_bps: float, cures: "list[Cure]"
+    pair: "Pair", verdict: "Verdict", every_bps: float, cures: "list[Cure]"
 ) -> dict[str, Any]:
     """The document of --json; deadlock.KEYS describes its keys."""
     from ackwise import deadlock
@@ -109,7 +110,7 @@ def document(
         },
         "answer": verdict["answer"],
         "class": verdict["class"],
-        "meaning": deadlock.CLASSES.get(verdict["class"]),
+        "meaning": verdict["class"] and deadlock.CLASSES[verdict["class"]],
         "equation_1": pair.equation_1,
         "equation_2": pair.equation_2,
         "stall": stall

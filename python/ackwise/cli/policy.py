@@ -4,7 +4,7 @@
 import dataclasses
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,7 @@ from ackwise.cli.shape import Group, argument, group, option, others
 from ackwise.errors import InputError
 
 if TYPE_CHECKING:
+    from ackwise.engine.catalogue import PolicyEntry
     from ackwise.host.sockets import LiveSocket
     from ackwise.results.console import Console
 
@@ -76,7 +77,7 @@ ackwise policy show --watch 1s
 """
 
 
-def _show(console: "Console", entry: dict[str, Any]) -> None:
+def _show(console: "Console", entry: "PolicyEntry") -> None:
     from rich.text import Text
 
     console.print(Text(entry["name"], style="bold"), Text(entry["summary"]), soft_wrap=True)

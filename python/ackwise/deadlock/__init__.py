@@ -11,6 +11,7 @@ from typing import Any
 
 from ackwise import engine
 from ackwise.engine import typed
+from ackwise.engine.stalls import Verdict
 from ackwise.plans import policy
 from ackwise.plans.policy import PolicyChoice
 
@@ -121,12 +122,12 @@ class Cure:
     goodput_bps: float
 
 
-def judge(pair: Pair) -> dict[str, Any]:
-    """The engine's verdict: answer, class, stall, ... Raises InputError."""
+def judge(pair: Pair) -> Verdict:
+    """The engine's verdict. Raises InputError."""
     return engine.deadlock(pair.for_engine())
 
 
-def _calm(pair: Pair) -> dict[str, Any] | None:
+def _calm(pair: Pair) -> Verdict | None:
     verdict = judge(pair)
     return verdict if verdict["answer"] in CALM else None
 

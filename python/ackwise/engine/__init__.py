@@ -12,9 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ackwise.engine import typed
+from ackwise.engine.catalogue import PolicyEntry, ScenarioKey
 from ackwise.engine.diagnosis import Connection, Document, Notes, Series
+from ackwise.engine.replayed import (
+    Arrivals,
+    ArrivalsResult,
+    CapturedArrivals,
+    Options,
+    ReplayResult,
+    Schedule,
+)
 from ackwise.engine.result import Quantiles, RunResult
 from ackwise.engine.scenario import Scenario
+from ackwise.engine.stalls import Verdict
 from ackwise.errors import InputError, RunError, printable
 
 if TYPE_CHECKING:
@@ -62,9 +72,9 @@ class Cancel:
 
 
 @cache
-def policies() -> list[dict[str, Any]]:
-    """Every policy: name, summary, source, state_bytes, params."""
-    listed: list[dict[str, Any]] = json.loads(_loaded().policies())
+def policies() -> list[PolicyEntry]:
+    """Every policy."""
+    listed: list[PolicyEntry] = json.loads(_loaded().policies())
     return listed
 
 
@@ -83,17 +93,16 @@ def in_order_of_reasons(labels: Iterable[str]) -> list[str]:
 
 
 @cache
-def rails() -> list[dict[str, Any]]:
+def rails() -> list[dict[str, str]]:
     """Every rail: name, text, and the smallest set that holds it (default, network, all)."""
-    listed: list[dict[str, Any]] = json.loads(_loaded().rails())
+    listed: list[dict[str, str]] = json.loads(_loaded().rails())
     return listed
 
 
 @cache
-def scenario_keys() -> dict[str, list[dict[str, Any]]]:
-    """Every key of a scenario by table (`channel`, `app.KIND` ...): name, kind (its Rust type),
-    text, default (absent: required), choices, low and high."""
-    tables: dict[str, list[dict[str, Any]]] = json.loads(_loaded().scenario_keys())
+def scenario_keys() -> dict[str, list[ScenarioKey]]:
+    """Every key of a scenario by table (`channel`, `app.KIND` ...)."""
+    tables: dict[str, list[ScenarioKey]] = json.loads(_loaded().scenario_keys())
     return tables
 
 
@@ -170,13 +179,14 @@ def simulate_captured(scenario: Scenario) -> Captured:
     return Captured(typed.read(RunResult, json.loads(result)), engine.CAPTURE_START_NS, *files)
 
 
-def replay(path: str, options: dict[str, Any], cancel: Cancel | None = None) -> dict[str, Any]:
+def replay(path: str, options: Options, cancel: Cancel | None = None) -> ReplayResult:
     """Replays a capture (STDIN: standard input) through policies. One that ends inside a packet is
     replayed up to there (`truncated`). Raises InputError when it cannot be used."""
     engine = _loaded()
     try:
-        result: dict[str, Any] = json.loads(
-            engine.replay(path, json.dumps(options), cancel.token if cancel else None)
+        given = json.dumps(options, default=typed.document)
+        result: ReplayResult = json.loads(
+            engine.replay(path, given, cancel.token if cancel else None)
         )
     except engine.Cancelled:
         raise Cancelled from None
@@ -191,32 +201,30 @@ def _not_utf8(path: str) -> InputError:
     return InputError(f"{printable(path)}: the file's name is not UTF-8; rename it")
 
 
-def replay_arrivals(arrivals: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """Replays synthetic arrivals through policies; returns segments, optimum, policies.
+def replay_arrivals(arrivals: Arrivals, options: Options) -> ArrivalsResult:
+    """Replays synthetic arrivals through policies.
 
-    `arrivals`: times_ns (non-decreasing), bytes, mss_bytes, and rtt_ns, the receiver's estimate.
     Raises InputError when they or the options cannot be used.
     """
     engine = _loaded()
     try:
-        result: dict[str, Any] = json.loads(
-            engine.replay_arrivals(json.dumps(arrivals), json.dumps(options))
-        )
+        given = json.dumps(options, default=typed.document)
+        result: ArrivalsResult = json.loads(engine.replay_arrivals(json.dumps(arrivals), given))
     except engine.EngineError as problem:
         raise InputError(str(problem)) from None
     return result
 
 
-def optimum(times_ns: Sequence[int], rho_permille: int, unit_ns: int) -> dict[str, Any]:
+def optimum(times_ns: Sequence[int], rho_permille: int, unit_ns: int) -> Schedule:
     """The cheapest ACK schedule for arrivals at `times_ns` (non-decreasing), all known in advance.
 
-    An ACK costs `rho`; `unit_ns` of one packet's latency costs 1 - rho. Returns acks, latency_ns,
-    cost and schedule_ns; exact and in linear time. Raises InputError for a price out of range (rho
-    1 to 999 permille, unit 1 ns to 1000 s) or times out of order.
+    An ACK costs `rho`; `unit_ns` of one packet's latency costs 1 - rho. Exact, in linear time.
+    Raises InputError for a price out of range (rho 1 to 999 permille, unit 1 ns to 1000 s) or times
+    out of order.
     """
     engine = _loaded()
     try:
-        result: dict[str, Any] = json.loads(engine.optimum(times_ns, rho_permille, unit_ns))
+        result: Schedule = json.loads(engine.optimum(times_ns, rho_permille, unit_ns))
     except engine.EngineError as problem:
         raise InputError(str(problem)) from None
     return result
@@ -231,12 +239,12 @@ def _refuse_cut(path: str, cut: dict[str, int] | None) -> None:
         )
 
 
-def arrivals(path: str) -> dict[str, Any]:
-    """Times and sizes of new data in a capture's largest direction: from, to, truncated,
-    times_ns, bytes. Raises InputError when the capture cannot be used, or has too many."""
+def arrivals(path: str) -> CapturedArrivals:
+    """Times and sizes of new data in a capture's largest direction. Raises InputError when the
+    capture cannot be used, or has too many."""
     engine = _loaded()
     try:
-        result: dict[str, Any] = json.loads(engine.arrivals(path, ARRIVALS_MAX))
+        result: CapturedArrivals = json.loads(engine.arrivals(path, ARRIVALS_MAX))
     except engine.CaptureError as problem:
         raise InputError(str(problem)) from None
     except UnicodeEncodeError:
@@ -245,13 +253,13 @@ def arrivals(path: str) -> dict[str, Any]:
     return result
 
 
-def deadlock(pair: dict[str, Any]) -> dict[str, Any]:
+def deadlock(pair: dict[str, Any]) -> Verdict:
     """Whether a sender and receiver pair stalls (crates/deadlock documents the keys).
 
     Raises InputError for an invalid pair."""
     engine = _loaded()
     try:
-        verdict: dict[str, Any] = json.loads(engine.deadlock(json.dumps(pair)))
+        verdict: Verdict = json.loads(engine.deadlock(json.dumps(pair)))
     except engine.EngineError as problem:
         raise InputError(str(problem)) from None
     return verdict

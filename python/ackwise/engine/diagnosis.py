@@ -4,6 +4,8 @@
 from collections.abc import Sequence
 from typing import NotRequired, TypedDict
 
+from ackwise.engine.replayed import Cells, Price
+
 
 class Example(TypedDict):
     """A packet that shows something."""
@@ -193,29 +195,11 @@ class File(TypedDict):
     interfaces: list[dict[str, object]]
 
 
-class Price(TypedDict):
-    """What an ACK costs beside latency."""
-
-    rho_permille: int
-    unit_ns: int
-
-
-class OptimumFigures(TypedDict):
-    """The cheapest schedule in hindsight."""
-
-    acks: int
-    latency_ns: int
-    cost: float
-
-
-class ReplayedHalf(TypedDict):
+class ReplayedHalf(Cells):
     """Policies on the arrivals of one half."""
 
     connection: int
     half: int
-    notes: list[str]
-    optimum: OptimumFigures
-    cells: list[dict[str, object]]
 
 
 class Replayed(TypedDict):

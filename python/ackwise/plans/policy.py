@@ -3,9 +3,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ackwise import engine
+from ackwise.engine.catalogue import Parameter, PolicyEntry
 from ackwise.engine.scenario import Policy
 from ackwise.errors import InputError, quoted, suggestion
 
@@ -37,7 +37,7 @@ class PolicyChoice:
         return Policy(name=self.name, params=self.params, rails=self.rails)
 
 
-def find(name: str, where: str) -> dict[str, Any]:
+def find(name: str, where: str) -> PolicyEntry:
     """The engine's entry of a policy; InputError if it does not exist."""
     for entry in engine.policies():
         if entry["name"] == name:
@@ -49,7 +49,7 @@ def find(name: str, where: str) -> dict[str, Any]:
     )
 
 
-def _range(param: dict[str, Any]) -> str:
+def _range(param: Parameter) -> str:
     return f"{param['min']} to {param['max']} {param['unit']}"
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
 from math import isfinite
-from typing import Any
+from typing import Any, TypedDict
 
 from ackwise import engine
+from ackwise.engine.catalogue import ScenarioKey
 from ackwise.errors import InputError, quoted, suggestion
 from ackwise.plans import units
 from ackwise.plans.policy import RAIL_SETS
@@ -92,8 +93,16 @@ class Table:
 _SUFFIXES = {"_bps": RATE, "_ns": TIME, "_bytes": SIZE, "_ppm": SHARE}
 _KINDS = {"u32": Kind.COUNT, "u64": Kind.COUNT, "f64": Kind.NUMBER, "bool": Kind.FLAG}
 
+
+class _Change(TypedDict, total=False):
+    name: str
+    text: str
+    default: object
+    low: int
+
+
 # Differences between files and the engine's declaration.
-IN_FILES: dict[str, dict[str, Any]] = {
+IN_FILES: dict[str, _Change] = {
     "scenario.ip_tcp_header_bytes": {"name": "headers"},
     "scenario.link_overhead_bytes": {"name": "overhead"},
     "scenario.link_cells": {"name": "cells"},
@@ -122,7 +131,7 @@ ELSEWHERE = {
 }
 
 
-def _key(table: str, known: Mapping[str, Any]) -> Key | None:
+def _key(table: str, known: ScenarioKey) -> Key | None:
     """A key as the engine describes it; None if its value is a table or text."""
     name = known["name"]
     suffix = next((s for s in _SUFFIXES if f"_{name}".endswith(s)), "")
@@ -131,7 +140,7 @@ def _key(table: str, known: Mapping[str, Any]) -> Key | None:
     kind = Kind.CHOICE if choices else _SUFFIXES.get(suffix) or _KINDS.get(inner)
     if kind is None:
         return None
-    default = known.get("default", REQUIRED)
+    default: Any = known.get("default", REQUIRED)
     if default is None:
         default = ABSENT
     elif isinstance(kind, Dimension) and default is not REQUIRED:

@@ -2,18 +2,30 @@
 """Replays a capture's arrivals through every policy: ACKs, latency, cost, ratio to the optimum."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import cast, get_args
 
 from ackwise import engine
-from ackwise.engine import Cancel, Cancelled, typed
+from ackwise.engine import Cancel, Cancelled
+from ackwise.engine.replayed import (
+    AckTrace,
+    Cell,
+    DirectionResult,
+    Figure,
+    Measured,
+    Options,
+    PolicyResult,
+    ReplayResult,
+)
 from ackwise.errors import InputError, Interrupted, RunError, printable, quoted
 from ackwise.plans.policy import STOCK, PolicyChoice, rails_in_force
+from ackwise.replays.document import Direction, Document
 from ackwise.results import provenance
+from ackwise.results.document import policy_given
 from ackwise.results.stats import is_best
 
 SCHEMA_VERSION = 2
@@ -90,7 +102,7 @@ KEYS: dict[str, str] = {
     "directions[].cells[].closing_ack": "true: one ACK is added at the end for unacknowledged data",
     "directions[].cells[].best[]": "names of the metrics in which no policy is better",
 }
-_LOWER = (
+_LOWER: tuple[Figure, ...] = (
     "acks",
     "ack_latency_mean_ns",
     "ack_latency_p50_ns",
@@ -99,6 +111,7 @@ _LOWER = (
     "cost_ratio",
     "cpu_s_per_gb",
 )
+_FIGURES: tuple[Figure, ...] = get_args(Figure)
 _DIRECTION = [
     key.removeprefix("directions[].")
     for key in KEYS
@@ -142,8 +155,8 @@ class ReplaySettings:
 class Replay:
     """The document and, for the report, the ACKs of direction i and cell j."""
 
-    document: dict[str, Any]
-    traces: list[list[dict[str, Any] | None]]
+    document: Document
+    traces: list[list[AckTrace | None]]
 
 
 def check_capture(capture: str) -> None:
@@ -158,7 +171,7 @@ def check_capture(capture: str) -> None:
         )
 
 
-def notes(document: Mapping[str, Any]) -> Iterator[str]:
+def notes(document: Document) -> Iterator[str]:
     """What of the capture a replay leaves out."""
     cut = document["truncated"]
     if cut:
@@ -177,7 +190,7 @@ def notes(document: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def check_evaluated(document: Mapping[str, Any]) -> None:
+def check_evaluated(document: Document) -> None:
     """Raises InputError if no direction of the capture could be evaluated."""
     if document["directions"]:
         return
@@ -203,8 +216,8 @@ def run(
 
     Raises InputError when the file cannot be used, Interrupted on Ctrl-C.
     """
-    options = {
-        "policies": typed.document([p.for_engine() for p in settings.chosen]),
+    options: Options = {
+        "policies": [p.for_engine() for p in settings.chosen],
         "price": {"rho_permille": settings.rho_permille, "unit_ns": settings.unit_ns},
         "seed": settings.seed,
         "device": settings.device,
@@ -213,7 +226,7 @@ def run(
         "traced_directions": DIRECTIONS_SHOWN if trace else 0,
     }
     cancel = Cancel()
-    future: Future[dict[str, Any]] = Future()
+    future: Future[ReplayResult] = Future()
 
     def work() -> None:
         try:
@@ -240,11 +253,12 @@ def run(
     return _evaluated(capture, settings, found)
 
 
-def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) -> Replay:
-    directions = []
+def _evaluated(capture: str, settings: ReplaySettings, found: ReplayResult) -> Replay:
+    directions: list[Direction] = []
     traces = []
     # Largest transfers first: captures are usually made for them.
-    waiting = deque(sorted(found.pop("directions"), key=lambda d: -d["payload_bytes"]))
+    waiting = deque(sorted(found["directions"], key=lambda d: -d["payload_bytes"]))
+    found["directions"] = []
     while waiting:  # freed once its cells exist, which hold the same data
         one = waiting.popleft()
         cells = [_cell(c, label) for c, label in _labelled(one["policies"], settings.policies)]
@@ -255,15 +269,15 @@ def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) ->
         own = [c for c in cells if c["policy"] != CAPTURED]
         directions.append(
             {
-                **{key: one[key] for key in _DIRECTION},
+                **_measured(one),
                 "notes": _notes(one, cells),
-                "optimum": {key: one["optimum"][key] for key in ("acks", "latency_ns", "cost")},
+                "optimum": one["optimum"],
                 "cheapest": min(own, key=lambda c: float(c["cost"]))["policy"] if own else None,
                 "cells": cells,
             }
         )
         traces.append([c.get("trace") for c in one["policies"]])
-    document = {
+    document: Document = {
         "schema_version": SCHEMA_VERSION,
         "kind": "capture",
         "provenance": provenance.record(
@@ -276,10 +290,7 @@ def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) ->
         "price": found["price"],
         "ack_delay_max_ns": settings.ack_delay_max_ns,
         "device": settings.device,
-        "policies": [
-            {"label": p.label, "name": p.name, "params": p.params, "rails": p.rails}
-            for p in settings.policies
-        ],
+        "policies": [policy_given(p) for p in settings.policies],
         "directions_skipped": found["directions_skipped"],
         "directions_left_out": found["directions_left_out"],
         "directions": directions,
@@ -287,9 +298,13 @@ def _evaluated(capture: str, settings: ReplaySettings, found: dict[str, Any]) ->
     return Replay(document, traces)
 
 
+def _measured(one: DirectionResult) -> Measured:
+    return cast(Measured, {key: value for key, value in one.items() if key in _DIRECTION})
+
+
 def _labelled(
-    results: list[dict[str, Any]], policies: list[PolicyChoice]
-) -> list[tuple[dict[str, Any], str]]:
+    results: list[PolicyResult], policies: list[PolicyChoice]
+) -> list[tuple[PolicyResult, str]]:
     """Results paired with their labels; the engine returns policy names, which several labels may
     share."""
     labels = [p.label for p in policies]
@@ -298,7 +313,7 @@ def _labelled(
     return list(zip(results, labels, strict=True))
 
 
-def _cell(result: dict[str, Any], label: str) -> dict[str, Any]:
+def _cell(result: PolicyResult, label: str) -> Cell:
     waits = result["ack_latency_ns"]
     return {
         "policy": label,
@@ -306,22 +321,29 @@ def _cell(result: dict[str, Any], label: str) -> dict[str, Any]:
         "acks_piggybacked": result["acks_piggybacked"],
         "acks_by_reason": result["acks_by_reason"],
         "segments_per_ack": result["segments_per_ack"],
-        **{f"ack_latency_{q}_ns": waits[q] for q in ("mean", "p50", "p95", "p99", "max")},
+        "ack_latency_mean_ns": waits["mean"],
+        "ack_latency_p50_ns": waits["p50"],
+        "ack_latency_p95_ns": waits["p95"],
+        "ack_latency_p99_ns": waits["p99"],
+        "ack_latency_max_ns": waits["max"],
         "latency_ns": result["latency_ns"],
         "cost": result["cost"],
         "cost_ratio": result["cost_ratio"],
         "cpu_s_per_gb": result["cpu_s_per_gb"],
         "closing_ack": result["closing_ack"],
+        "acks_saved": None,  # these three follow from all cells
+        "acks_saved_stock": None,
+        "best": [],
     }
 
 
-def _saved(cell: dict[str, Any], cells: list[dict[str, Any]], label: str) -> float | None:
+def _saved(cell: Cell, cells: list[Cell], label: str) -> float | None:
     """Share of the pure ACKs of `label` that `cell` saves."""
     acks = next((c["acks"] for c in cells if c["policy"] == label), 0)
     return 1 - cell["acks"] / acks if acks else None
 
 
-def _notes(one: dict[str, Any], cells: list[dict[str, Any]]) -> list[str]:
+def _notes(one: DirectionResult, cells: list[Cell]) -> list[str]:
     """Reasons why the figures of a direction are not exact."""
     found = []
     if all(cell["policy"] != CAPTURED for cell in cells):
@@ -346,30 +368,27 @@ def _notes(one: dict[str, Any], cells: list[dict[str, Any]]) -> list[str]:
     return found
 
 
-def _is_best(key: str, cell: dict[str, Any], cells: list[dict[str, Any]]) -> bool:
+def _is_best(key: Figure, cell: Cell, cells: list[Cell]) -> bool:
     """Whether the cell has the lowest value, alone or in a tie, and at least one cell is worse."""
-    values = [c[key] for c in cells if c[key] is not None]
-    if cell[key] is None:
-        return False
-    return is_best(cell[key], values, highest=False)
+    mine = cell[key]
+    values = [value for c in cells if (value := c[key]) is not None]
+    return mine is not None and is_best(mine, values, highest=False)
 
 
 def rows(replayed: Replay) -> list[dict[str, str | int | float | None]]:
     """One flat row per direction and policy, for --csv and --parquet."""
     labels = [r["label"] for r in engine.reasons() if r["source"] != "wait"]
     origin = replayed.document["provenance"]
-    plain = [
-        key.removeprefix("directions[].cells[].")
-        for key in KEYS
-        if key.startswith("directions[].cells[].") and not key.endswith(("[]", ">"))
-    ]
     return [
         {
-            **{key: one[key] for key in ("connection", "direction", "from", "to")},
+            "connection": one["connection"],
+            "direction": one["direction"],
+            "from": one["from"],
+            "to": one["to"],
             "policy": cell["policy"],
             "seed": origin["seeds"][0],
             **provenance.columns(origin, cell["policy"]),
-            **{key: cell[key] for key in plain if key not in ("policy", "closing_ack")},
+            **{key: cell[key] for key in _FIGURES},
             "optimum_cost": one["optimum"]["cost"],
             **{f"acks.{label}": cell["acks_by_reason"].get(label, 0) for label in labels},
         }

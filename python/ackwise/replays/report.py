@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: MIT
 """The report page of a capture's replay."""
 
-from typing import Any
-
 from ackwise import engine
+from ackwise.engine.replayed import AckTrace
 from ackwise.replays import CAPTURED, DIRECTIONS_SHOWN, Replay
 from ackwise.replays.table import LIMITS
 from ackwise.results import provenance
-from ackwise.results.report.page import asset, dumped, page
+from ackwise.results.report.page import Drawn, asset, dumped, page
 
 
-def _acks(trace: dict[str, Any] | None, start_ns: int) -> dict[str, Any] | None:
+def _acks(trace: AckTrace | None, start_ns: int) -> Drawn | None:
     """The first ACKs individually, and the rate of all ACKs by reason."""
     if not trace or not trace["first"]:
         return None

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: MIT
 """A capture's replay as text tables."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from rich.text import Text
 
+from ackwise.engine.replayed import Cell, Cells, Figure
 from ackwise.errors import printable
 from ackwise.plans.policy import STOCK
 from ackwise.replays import DIRECTIONS_SHOWN
+from ackwise.replays.document import Document
 from ackwise.results import provenance
 from ackwise.results.console import Console
 from ackwise.results.table import Column, blocks, decimals, draw, time_unit, width_of
 
-Columns = tuple[tuple[str, str, str], ...]  # key of a cell, heading, unit
+Columns = tuple[tuple[Figure, str, str], ...]  # key of a cell, heading, unit
 
 _COLUMNS: Columns = (
     ("acks", "ACKs", ""),
@@ -42,13 +41,11 @@ LIMITS = (
 )
 
 
-def _present(key: str, cells: list[dict[str, Any]]) -> list[float]:
-    return [float(cell[key]) for cell in cells if cell[key] is not None]
+def _present(key: Figure, cells: list[Cell]) -> list[float]:
+    return [float(value) for cell in cells if (value := cell[key]) is not None]
 
 
-def _column(
-    key: str, title: str, unit: tuple[str, float], cells: list[dict[str, Any]]
-) -> Column | None:
+def _column(key: Figure, title: str, unit: tuple[str, float], cells: list[Cell]) -> Column | None:
     values = [cell[key] for cell in cells]
     present = _present(key, cells)
     if not present:
@@ -60,7 +57,7 @@ def _column(
     return Column(f"{title} {name}".rstrip(), texts, [key in cell["best"] for cell in cells])
 
 
-def show_cells(one: Mapping[str, Any], console: Console, columns: Columns) -> None:
+def show_cells(one: Cells, console: Console, columns: Columns) -> None:
     """Prints the policies' results on one direction, and notes on what is not exact."""
     cells = one["cells"]
     for note in one["notes"]:
@@ -78,7 +75,7 @@ def show_cells(one: Mapping[str, Any], console: Console, columns: Columns) -> No
         draw(console, block, [False] * len(cells))
 
 
-def show(document: dict[str, Any], console: Console) -> None:
+def show(document: Document, console: Console) -> None:
     """Prints a table for each direction of a capture, those with the most data first."""
     price = document["price"]
     for one in document["directions"][:DIRECTIONS_SHOWN]:

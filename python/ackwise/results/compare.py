@@ -4,7 +4,6 @@ and measured group, with means, confidence intervals and the change against the 
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ackwise import engine, plans
 from ackwise.engine import Cancel
@@ -16,6 +15,7 @@ from ackwise.plans import Link, Plan, Workload
 from ackwise.plans.policy import PolicyChoice
 from ackwise.results import provenance
 from ackwise.results.metrics import ACKS, GOODPUT, METRICS, Better, Measured
+from ackwise.results.provenance import Record
 from ackwise.results.stats import Estimate, estimate, is_best, paired_percent
 from ackwise.results.validated import is_validated
 
@@ -144,7 +144,7 @@ class Comparison:
     tables: list[ResultTable]
 
     @property
-    def provenance(self) -> dict[str, Any]:
+    def provenance(self) -> Record:
         """The record of the results' origin."""
         rails = self.world.rails_of(self.plan.policies, self.plan.rails)
         return provenance.record(self.world, rails, self.plan.seeds)

@@ -4,13 +4,12 @@
 Same plan and seed, same document, byte for byte: nothing here depends on the time or the host.
 """
 
-from typing import Any
-
 from ackwise import engine
 from ackwise.plans.policy import PolicyChoice
 from ackwise.results import provenance
 from ackwise.results.agreement import differing
 from ackwise.results.compare import Cell, Comparison
+from ackwise.results.entries import CellEntry, Document, Figure, PolicyGiven
 from ackwise.results.metrics import METRICS
 from ackwise.results.stats import Estimate
 
@@ -89,7 +88,8 @@ def number(value: float) -> int | float:
     return int(short) if short.is_integer() and abs(short) < 2**53 else short
 
 
-def _estimate(found: Estimate | None) -> dict[str, Any]:
+def estimate(found: Estimate | None) -> Figure:
+    """A mean with its interval."""
     if found is None:
         return {"mean": None, "ci95": None}
     return {
@@ -98,7 +98,8 @@ def _estimate(found: Estimate | None) -> dict[str, Any]:
     }
 
 
-def _policy(chosen: PolicyChoice) -> dict[str, Any]:
+def policy_given(chosen: PolicyChoice) -> PolicyGiven:
+    """A policy as plans and replays list it."""
     return {
         "label": chosen.label,
         "name": chosen.name,
@@ -107,7 +108,7 @@ def _policy(chosen: PolicyChoice) -> dict[str, Any]:
     }
 
 
-def _cell(cell: Cell, validated: bool | None) -> dict[str, Any]:
+def _cell(cell: Cell, validated: bool | None) -> CellEntry:
     change = cell.goodput_change_percent
     return {
         "policy": cell.policy.label,
@@ -115,10 +116,10 @@ def _cell(cell: Cell, validated: bool | None) -> dict[str, Any]:
         "validated": validated,
         "samples": cell.samples,
         "metrics": {
-            m.key: {**_estimate(cell.estimates[m.key]), "best": m.key in cell.best} for m in METRICS
+            m.key: {**estimate(cell.estimates[m.key]), "best": m.key in cell.best} for m in METRICS
         },
         "acks_by_reason": {k: number(v) for k, v in cell.acks_by_reason.items()},
-        "goodput_change_percent": _estimate(change) if change else None,
+        "goodput_change_percent": estimate(change) if change else None,
         "below_baseline": cell.below_baseline,
         "undecided": cell.undecided,
         "runs": [
@@ -131,7 +132,7 @@ def _cell(cell: Cell, validated: bool | None) -> dict[str, Any]:
     }
 
 
-def of_comparison(comparison: Comparison) -> dict[str, Any]:
+def of_comparison(comparison: Comparison) -> Document:
     """The document of a comparison."""
     plan = comparison.plan
     return {
@@ -159,7 +160,7 @@ def of_comparison(comparison: Comparison) -> dict[str, Any]:
                 }
                 for w in plan.workloads
             ],
-            "policies": [_policy(p) for p in plan.policies],
+            "policies": [policy_given(p) for p in plan.policies],
         },
         "tables": [
             {

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, TypedDict, get_args
 
 from ackwise import __version__
 from ackwise.plans import policy
@@ -19,6 +19,21 @@ KEYS: dict[str, str] = {
     "provenance.rails.<policy>": "rails in force: the name of their set, or rails joined by +; "
     "null: the kernel's own code, which has none",
 }
+
+
+class Record(TypedDict):
+    """The origin of a result."""
+
+    world: str
+    kernel: str | None
+    kernel_hash: str | None
+    ackwise_version: str
+    seeds: list[int]
+    rails: dict[str, str | None]
+
+
+_Plain = Literal["world", "kernel", "kernel_hash", "ackwise_version"]
+_PLAIN: tuple[_Plain, ...] = get_args(_Plain)
 
 
 @dataclass(frozen=True)
@@ -51,8 +66,8 @@ SIMULATOR = World("simulator")
 REPLAY = World("replay")
 
 
-def record(world: World, rails: dict[str, str | None], seeds: Sequence[int]) -> dict[str, Any]:
-    """The record of a result, in the format of KEYS."""
+def record(world: World, rails: dict[str, str | None], seeds: Sequence[int]) -> Record:
+    """The record of a result."""
     return {
         "world": world.name,
         "kernel": world.kernel,
@@ -63,10 +78,9 @@ def record(world: World, rails: dict[str, str | None], seeds: Sequence[int]) -> 
     }
 
 
-def columns(found: dict[str, Any], label: str) -> dict[str, str]:
+def columns(found: Record, label: str) -> dict[str, str]:
     """Columns for each row about a policy, because files of several runs are combined."""
-    plain = ("world", "kernel", "kernel_hash", "ackwise_version")
-    return {**{key: found[key] or "" for key in plain}, "rails": found["rails"].get(label) or ""}
+    return {**{key: found[key] or "" for key in _PLAIN}, "rails": found["rails"].get(label) or ""}
 
 
 def _seeds(seeds: Sequence[int]) -> str:
@@ -87,7 +101,7 @@ def _set(text: str | None) -> str:
     return f"rails {text}" if text else "no rails (the kernel's own code)"
 
 
-def line(found: dict[str, Any]) -> str:
+def line(found: Record) -> str:
     """The record as one line of text."""
     kernel = f" with {found['kernel']} ({found['kernel_hash']})" if found["kernel"] else ""
     return (

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: MIT
 """The output of `ackwise twin` as JSON. KEYS documents every key."""
 
-from typing import Any
-
 from ackwise.results import document, provenance
 from ackwise.results.document import number
-from ackwise.results.stats import Estimate
 from ackwise.twin import divergence
 from ackwise.twin.divergence import Divergence
+from ackwise.twin.entries import (
+    CellEntry,
+    Compared,
+    DivergenceEntry,
+    Document,
+    Followed,
+    PacketEntry,
+)
 from ackwise.twin.run import SHOWN, FlowPair, Measure, Twin, Twins
 from ackwise.twin.wire import Packet
 
@@ -83,13 +88,12 @@ KEYS: dict[str, str] = {
 }
 
 
-def of_twin(twin: Twin) -> dict[str, Any]:
+def of_twin(twin: Twin) -> Document:
     """The document of a plan in both worlds."""
-    worlds = {name: getattr(twin, name) for name in _WORLDS}
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "twin",
-        "worlds": {name: world.provenance for name, world in worlds.items()},
+        "worlds": {name: getattr(twin, name).provenance for name in _WORLDS},
         "plan": document.of_comparison(twin.simulator)["plan"],
         "tolerance_ns": twin.tolerance_ns,
         "same_losses": twin.same_losses,
@@ -105,7 +109,7 @@ def of_twin(twin: Twin) -> dict[str, Any]:
     }
 
 
-def _cell(cell: Twins) -> dict[str, Any]:
+def _cell(cell: Twins) -> CellEntry:
     return {
         "policy": cell.linux.policy.label,
         "group": cell.linux.group,
@@ -115,30 +119,22 @@ def _cell(cell: Twins) -> dict[str, Any]:
     }
 
 
-def _figure(figure: Measure) -> dict[str, Any]:
-    def of(found: Estimate | None) -> dict[str, Any]:
-        if found is None:
-            return {"mean": None, "ci95": None}
-        return {
-            "mean": number(found.mean),
-            "ci95": None if found.ci95 is None else number(found.ci95),
-        }
-
+def _figure(figure: Measure) -> Compared:
     def percent(value: float | None) -> int | float | None:
         return None if value is None else number(value)
 
     return {
-        "simulator": of(figure.simulator),
-        "linux": of(figure.linux),
-        "again": of(figure.again),
+        "simulator": document.estimate(figure.simulator),
+        "linux": document.estimate(figure.linux),
+        "again": document.estimate(figure.again),
         "difference_percent": percent(figure.difference_percent),
         "again_percent": percent(figure.again_percent),
     }
 
 
-def _followed(pair: FlowPair | None) -> dict[str, Any]:
+def _followed(pair: FlowPair | None) -> Followed:
     if pair is None:
-        nowhere = {"simulator": None, "linux": None}
+        nowhere: dict[str, int | None] = {"simulator": None, "linux": None}
         return {"agreed_packets": None, "first_data_ns": nowhere, "divergences": []}
     return {
         "agreed_packets": pair.agreed,
@@ -150,7 +146,7 @@ def _followed(pair: FlowPair | None) -> dict[str, Any]:
     }
 
 
-def _divergence(one: Divergence) -> dict[str, Any]:
+def _divergence(one: Divergence) -> DivergenceEntry:
     return {
         "how": one.how,
         "end": "sender" if one.by_sender else "receiver",
@@ -161,7 +157,7 @@ def _divergence(one: Divergence) -> dict[str, Any]:
     }
 
 
-def _packet(packet: Packet | None) -> dict[str, Any] | None:
+def _packet(packet: Packet | None) -> PacketEntry | None:
     if packet is None:
         return None
     return {

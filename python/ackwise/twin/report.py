@@ -2,12 +2,12 @@
 """The report page of a plan in both worlds: figures, and both time sequences superimposed."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from ackwise import engine
 from ackwise.results import provenance
-from ackwise.results.report.page import asset, dumped, page
+from ackwise.results.report.page import Drawn, asset, dumped, page
 from ackwise.twin import table
+from ackwise.twin.entries import CellEntry, Document
 from ackwise.twin.run import FlowPair, Twin
 from ackwise.twin.wire import Flow, Packet
 
@@ -17,7 +17,7 @@ DATA_BYTES_MAX = 9_000_000
 _NEAR_PACKETS = 40  # packets of each world before and after the first divergence
 
 
-def of_twin(twin: Twin, document: dict[str, Any], command: str) -> bytes:
+def of_twin(twin: Twin, document: Document, command: str) -> bytes:
     """The page for a document of `ackwise twin`."""
     cells = [(shown, cell) for shown, cells in twin.tables() for cell in cells]
     texts = [
@@ -41,7 +41,7 @@ def of_twin(twin: Twin, document: dict[str, Any], command: str) -> bytes:
         most //= 2
 
 
-def _text(cell: dict[str, Any], tolerance_ns: int) -> dict[str, Any]:
+def _text(cell: CellEntry, tolerance_ns: int) -> Drawn:
     """Text and figures of a cell, as on the terminal."""
     rows = []
     for title, unit, figure in table.rows_of(cell):
@@ -58,7 +58,7 @@ def _text(cell: dict[str, Any], tolerance_ns: int) -> dict[str, Any]:
     return {"rows": rows, "story": list(table.story(cell, cell["policy"], tolerance_ns))}
 
 
-def _drawn(pair: FlowPair | None, most: int) -> dict[str, Any] | None:
+def _drawn(pair: FlowPair | None, most: int) -> Drawn | None:
     if pair is None:
         return None
     worlds = {"simulator": pair.simulator, "linux": pair.linux}
@@ -86,7 +86,7 @@ def _thin(packets: Sequence[Packet], most: int) -> list[Packet]:
     return [p for n, p in enumerate(packets) if n % step == 0 or p.again or p.lost]
 
 
-def _packets(packets: Sequence[Packet]) -> dict[str, Any]:
+def _packets(packets: Sequence[Packet]) -> Drawn:
     data = [p for p in packets if p.by_sender and p.payload_bytes]
     acks = [p for p in packets if not p.by_sender]
     return {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Both worlds side by side on the terminal, and where they diverge."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Literal, get_args
 
 from rich.text import Text
 
@@ -10,16 +10,19 @@ from ackwise.errors import printable
 from ackwise.results import provenance
 from ackwise.results.console import Console
 from ackwise.results.table import Column, blocks, decimals, draw, unit_of, width_of
+from ackwise.twin.entries import CellEntry, Compared, Document
 from ackwise.twin.run import MEASURES
 
-WORLDS = ("simulator", "linux", "again")
+World = Literal["simulator", "linux", "again"]
+WORLDS: tuple[World, ...] = get_args(World)
 _HEADS = ("simulator", "kernel", "kernel, other seeds")
 
 
-def show(document: Mapping[str, Any], console: Console) -> None:
+def show(document: Document, console: Console) -> None:
     """Prints a document of `ackwise twin`."""
     plan = document["plan"]
-    titles = {one["name"]: one["title"] for one in (*plan["links"], *plan["workloads"])}
+    titles = {one["name"]: one["title"] for one in plan["links"]}
+    titles |= {one["name"]: one["title"] for one in plan["workloads"]}
     origins = [provenance.line(document["worlds"][name]) for name in WORLDS]
     for table in document["tables"]:
         names = table["link"], table["workload"]
@@ -48,7 +51,7 @@ def _print(console: Console, text: str, style: str = "") -> None:
     console.print(Text(printable(text, keep="\n"), style=style), soft_wrap=True)
 
 
-def rows_of(cell: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def rows_of(cell: CellEntry) -> Iterator[tuple[str, str, Compared]]:
     """Title, unit and figure of every measure, with ACKs by reason below ACKs."""
     for key, figure in cell["metrics"].items():
         if all(figure[world]["mean"] is None for world in WORLDS):
@@ -59,7 +62,7 @@ def rows_of(cell: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, An
                 yield f"  {label}", "", count
 
 
-def figures(unit: str, figure: Mapping[str, Any]) -> tuple[str, list[str]]:
+def figures(unit: str, figure: Compared) -> tuple[str, list[str]]:
     """The unit, and the figure of each world with its interval."""
     means = [figure[world]["mean"] for world in WORLDS]
     known = [mean for mean in means if mean is not None]
@@ -79,7 +82,7 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{value:+.1f}%" if round(value, 1) else "0.0%"
 
 
-def _columns(cells: Sequence[Mapping[str, Any]]) -> list[Column]:
+def _columns(cells: Sequence[CellEntry]) -> list[Column]:
     named: list[str] = []
     measures: list[str] = []
     worlds: list[list[str]] = [[], [], []]
@@ -110,20 +113,20 @@ def _packets(count: int) -> str:
     return f"{count} {'packet' if count == 1 else 'packets'}"
 
 
-def _labelled(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], str]]:
+def _labelled(cells: Sequence[CellEntry]) -> Iterator[tuple[CellEntry, str]]:
     """Each cell with its policy and, if there are several, its group of flows."""
     several = len({cell["group"] for cell in cells}) > 1
     for cell in cells:
         yield cell, cell["policy"] + (f", {printable(cell['group'])}" if several else "")
 
 
-def stories(cells: Sequence[Mapping[str, Any]], tolerance_ns: int) -> Iterator[str]:
+def stories(cells: Sequence[CellEntry], tolerance_ns: int) -> Iterator[str]:
     """Where the runs of each cell's first flow diverge."""
     for cell, label in _labelled(cells):
         yield from story(cell, label, tolerance_ns)
 
 
-def story(cell: Mapping[str, Any], name: str, tolerance_ns: int) -> Iterator[str]:
+def story(cell: CellEntry, name: str, tolerance_ns: int) -> Iterator[str]:
     """Where the runs of the first flow diverge; `name` comes first."""
     if cell["agreed_packets"] is None:
         yield f"{name}: the first flow sent no data in one of the worlds"
@@ -141,6 +144,5 @@ def story(cell: Mapping[str, Any], name: str, tolerance_ns: int) -> Iterator[str
             f"{name}: {one['time_ns'] / 1e9:.6f} s after the first data{after}, the worlds {how}, "
             f"at packet {one['number']} of the data's {one['end']}"
         )
-        for world, title in (("simulator", "simulator"), ("linux", "kernel")):
-            said = one[world]["words"] if one[world] else "nothing more"
-            yield f"    {title}: {said}"
+        for title, packet in (("simulator", one["simulator"]), ("kernel", one["linux"])):
+            yield f"    {title}: {packet['words'] if packet else 'nothing more'}"

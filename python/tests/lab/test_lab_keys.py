@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ackwise import engine, plans
+from ackwise.engine.catalogue import ScenarioKey
 from ackwise.engine.scenario import (
     Access,
     BurstLoss,
@@ -98,7 +99,7 @@ def work(made: Scenario) -> object:
     return found.files, found.steps, found.groups_of
 
 
-def values(key: dict[str, Any], now: Any) -> Iterator[Any]:
+def values(key: ScenarioKey, now: Any) -> Iterator[Any]:
     """Other values of a number, a flag or a choice."""
     if "choices" in key:
         yield from (choice for choice in key["choices"] if choice != now)
@@ -124,7 +125,7 @@ def is_noticed(base: Scenario, path: str, value: Any) -> bool:
         return bool(problem.why)
 
 
-def bases(path: str, key: dict[str, Any]) -> Iterator[Scenario]:
+def bases(path: str, key: ScenarioKey) -> Iterator[Scenario]:
     """With each discipline that has the key, and data towards the host that has it."""
     base = scenario()
     if f"{path}.{key['name']}" in OF_UPLOADS:

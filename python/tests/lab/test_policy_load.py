@@ -41,8 +41,10 @@ def test_an_example_states_the_parameters_of_its_policy(example: Path) -> None:
     (policy,) = (p for p in engine.policies() if p["name"] == name)
     text = example.read_text(encoding="utf-8")
     stated = re.findall(r'\{ "(\w+)", (\d+), (\d+), (\d+) \}', text)
-    keys = ("name", "min", "max", "initial")
-    assert stated == [tuple(str(param[key]) for key in keys) for param in policy["params"]]
+    assert stated == [
+        (one["name"], str(one["min"]), str(one["max"]), str(one["initial"]))
+        for one in policy["params"]
+    ]
 
 
 def test_a_file_that_holds_no_policy_is_refused(

@@ -9,6 +9,7 @@ import pytest
 from conftest import Ackwise
 
 from ackwise import engine
+from ackwise.engine.replayed import Arrivals, Options
 from ackwise.errors import InputError
 from ackwise.plans import policy
 from ackwise.plans.price import Price, on_uplink, price
@@ -65,13 +66,13 @@ def test_the_offline_optimum_at_that_price_takes_the_share(
 def acks(spec: str, found: Price, seed: int = 1, rails: str = "none") -> int:
     """Of a replay."""
     chosen = policy.parse(f"{spec},rails={rails}", "test")
-    given = {
+    given: Arrivals = {
         "times_ns": arrivals(found),
         "bytes": [1448] * SEGMENTS,
         "mss_bytes": 1448,
         "rtt_ns": found.rtt_ns,
     }
-    options = {"policies": [chosen.for_engine()], "seed": seed}
+    options: Options = {"policies": [chosen.for_engine()], "seed": seed}
     return int(engine.replay_arrivals(given, options)["policies"][0]["acks"])
 
 

@@ -13,6 +13,7 @@ from ackwise.diagnosis.sentences import COLORS, SAYINGS
 from ackwise.diagnosis.table import lines, lost_s
 from ackwise.diagnosis.transfer import Transfer
 from ackwise.engine.diagnosis import Document, ReplayedHalf, Series
+from ackwise.engine.replayed import Figure
 from ackwise.results.lazy import outlines
 from ackwise.results.report.page import asset, dumped, page
 
@@ -66,8 +67,7 @@ def of_diagnosis(
 
 
 # Columns for a policy replayed on a transfer's arrivals: key and heading.
-_OF_POLICY = {
-    "policy": "policy",
+_OF_POLICY: dict[Figure, str] = {
     "acks": "ACKs",
     "acks_saved": "saved",
     "acks_saved_stock": "saved vs linux",
@@ -81,7 +81,7 @@ _OF_POLICY = {
 def _policies(one: ReplayedHalf | None) -> dict[str, object] | None:
     if one is None:
         return None
-    rows = [[cell[key] for key in _OF_POLICY] for cell in one["cells"]]
+    rows = [[cell["policy"], *(cell[key] for key in _OF_POLICY)] for cell in one["cells"]]
     return {"notes": one["notes"], "acks_best": one["optimum"]["acks"], "rows": rows}
 
 
@@ -109,7 +109,7 @@ def _about(diagnosis: Document, command: str, origin: str, *, again: bool) -> di
             name: {"words": saying.words, "meaning": saying.meaning, "color": COLORS[name]}
             for name, saying in SAYINGS.items()
         },
-        "of_policy": _OF_POLICY,
+        "of_policy": dict([("policy", "policy"), *_OF_POLICY.items()]),
         "price": diagnosis["replay"]["price"] if "replay" in diagnosis else None,
         "marks": {name: asdict(look) for name, look in MARKS.items()},
     }

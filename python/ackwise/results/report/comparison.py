@@ -1,30 +1,32 @@
 # SPDX-License-Identifier: MIT
 """The report page of a comparison."""
 
-from typing import Any
+from typing import TypeVar
 
 from ackwise import engine
 from ackwise.plans.policy import PolicyChoice
 from ackwise.results import provenance
 from ackwise.results.compare import BELOW_PERCENT, Cell, Comparison
+from ackwise.results.entries import Document
 from ackwise.results.metrics import METRICS
-from ackwise.results.report.page import asset, dumped, page
+from ackwise.results.report.page import Drawn, asset, dumped, page
 
 # Size of the data; plotly.js adds 5 MB. Browsers get slow beyond it, so traces are thinned.
 DATA_BYTES_MAX = 9_000_000
+T = TypeVar("T")
 
 
-def _thin(values: list[Any], step: int) -> list[Any]:
+def _thin(values: list[T], step: int) -> list[T]:
     return values if step <= 1 else values[::step]
 
 
-def _detail(cell: Cell, step: int) -> dict[str, Any] | None:
+def _detail(cell: Cell, step: int) -> Drawn | None:
     """Series, histogram and time-sequence of the first run; times in whole microseconds."""
     found = cell.runs[0].detail
     if found is None:
         return None
     trace = found.trace
-    out: dict[str, Any] = {
+    out: Drawn = {
         "series": {
             "t_us": [t // 1000 for t in found.time_ns],
             "bytes": found.delivered_bytes,
@@ -65,7 +67,7 @@ def _summary(policy: PolicyChoice) -> dict[str, str]:
     return {"label": policy.label, "summary": entry["summary"], "source": entry["source"]}
 
 
-def of_comparison(comparison: Comparison, document: dict[str, Any], command: str) -> bytes:
+def of_comparison(comparison: Comparison, document: Document, command: str) -> bytes:
     """The page of a comparison that was run with `detailed`."""
     plan = comparison.plan
     fixed = {

@@ -4,11 +4,13 @@
 import json
 from html import escape
 from importlib import resources
-from typing import Any
+from typing import Any, TypeAlias
 
 from plotly.offline import get_plotlyjs
 
 from ackwise.errors import printable
+
+Drawn: TypeAlias = dict[str, Any]  # what a script draws: nothing in Python reads it
 
 
 def asset(name: str, package: str = "ackwise.results.report") -> str:
