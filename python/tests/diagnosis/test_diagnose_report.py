@@ -150,7 +150,9 @@ def test_other_policies_stand_below_their_transfer(
     )
     assert page.evaluate(column.format(1)) == [cell["policy"] for cell in cells]
     assert page.evaluate(column.format(2)) == [str(cell["acks"]) for cell in cells]
-    assert page.evaluate(column.format(3)) == [f"{100 * c['acks_saved']:.1f}%" for c in cells]
+    assert page.evaluate(column.format(3)) == [
+        f"{100 * (c['acks_saved'] or 0):.1f}%" for c in cells
+    ]
     best = replayed["directions"][0]["optimum"]["acks"]
     assert f"hindsight: {best} ACKs" in page.evaluate(
         "document.querySelector('#policies').textContent"
