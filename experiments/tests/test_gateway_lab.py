@@ -113,10 +113,9 @@ def test_merged_frames_are_data_and_every_ack_is_one(kernel: Kernel, tmp_path: P
     leaf = LeafChoice("pfifo", 1000)
     request = Request("PORT", access, framing=Framing.ETHERNET, ack_leaf=leaf, data_leaf=PAPER)
     settings = settle(request).settings
-    given["up"] |= {
-        "rate_bps": settings.up_bps,
-        "tc": [" ".join(_quoted(words)) for words in tree.commands(settings)],
-    }
+    given["up"]["rate_bps"] = settings.up_bps
+    lines = [" ".join(_quoted(words)) for words in tree.commands(settings)]
+    given[documents.EXTRAS] = {"tc": {"up": lines}}
     prepared = documents.prepared(given, "link x", "workload x", kernel)
     at = prepared.steps.index("offload r2 down none")
     # what the client sends arrives in bursts, or there would be nothing to merge

@@ -282,6 +282,7 @@ def _ack_stall(draw: Draw) -> Scenario:
     rate = draw.spread("rate_bps", 10e6, 200e6)
     pause_ns = round(draw.uniform("pause_ms", 0, 0.5) * 1e6)
     sender = {}
+    extras = {}
     if draw.world == SIMULATOR:
         # The end of a segment and a bit, held back by the older rule: the simulator takes two
         # writes at one time for one.
@@ -293,17 +294,16 @@ def _ack_stall(draw: Draw) -> Scenario:
         }
         sender = {"nagle": "bsd43"}
     else:
-        # Answers in two writes: Linux delays ACKs only where data goes both ways. `write_bytes` is
-        # the lab's own key.
+        # Answers in two writes: Linux delays ACKs only where data goes both ways.
+        extras = {documents.EXTRAS: {"write_bytes": size}}
         app = {
             "kind": "request-response",
             "request_bytes": 100,
             "response_bytes": 2 * size,
-            "write_bytes": size,
             "think_ns": pause_ns,
         }
     link = way(rate, rtt_ms, 1000)
-    return build(draw.world, 6, link, link, [group(app, sender)])
+    return build(draw.world, 6, link, link, [group(app, sender)], **extras)
 
 
 def _lost_tail(draw: Draw) -> Scenario:

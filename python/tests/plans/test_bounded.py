@@ -16,6 +16,7 @@ from ackwise import bounded
 OWN_READERS = {
     "bounded.py": "the door itself",
     "engine/__init__.py": "what the engine returns, made in this process",
+    "engine/both_ends.py": "what the engine returns, made in this process",
     "gateway/state.py": "has bounds of its own",
 }
 
