@@ -11,7 +11,6 @@ use, so that `import ackwise` itself takes a few milliseconds.
 """
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
     )
     from ackwise.errors import InputError, RunError
 
+    __version__: str
+
 __all__ = [
     "Diagnosis",
     "InputError",
@@ -49,16 +50,24 @@ __all__ = [
     "sweep",
 ]
 
-try:
-    __version__ = version("ackwise")
-except PackageNotFoundError:  # a source tree that was never installed
-    __version__ = "0+uninstalled"
+
+def _version() -> str:
+    # Half of the time in which the command starts, for a few commands that name their version.
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
+    try:
+        return version("ackwise")
+    except PackageNotFoundError:  # a source tree that was never installed
+        return "0+uninstalled"
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'ackwise' has no attribute {name!r}")
-    found = getattr(import_module(f"ackwise.{'errors' if 'Error' in name else 'api'}"), name)
+    if name == "__version__":
+        found: Any = _version()
+    else:
+        found = getattr(import_module(f"ackwise.{'errors' if 'Error' in name else 'api'}"), name)
     globals()[name] = found
     return found
 

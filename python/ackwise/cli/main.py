@@ -11,7 +11,6 @@ from typing import Any, NoReturn, TextIO
 
 import click
 
-from ackwise import __version__
 from ackwise.cli import renamed
 from ackwise.cli.shape import COMPLETE, LazyGroup, Option, complaint
 from ackwise.errors import (
@@ -61,6 +60,8 @@ _STDOUT = "standard output"
 
 def _version(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
     if asked:
+        from ackwise import __version__
+
         print(f"ackwise {__version__}")
         ctx.exit()
 
