@@ -255,8 +255,8 @@ def test_how_often_the_rule_errs_on_random_frames(ns: Namespace, root: Path) -> 
         groups["missed" if is_ack else "false"] = len(chosen) - taken if is_ack else taken
     text = (root / "docs/gateway.md").read_text(encoding="utf-8")
     line = (
-        f"of {groups['acks']} pure ACKs it misses {groups['missed']}, of {groups['rest']} other "
-        f"frames it takes {groups['false']} for ACKs"
+        f"misses {groups['missed']} of {groups['acks']} pure ACKs and mistakes {groups['false']} "
+        f"of {groups['rest']} other frames for ACKs"
     )
     assert line in " ".join(text.split()), line
 
