@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 import rust_circles
+from conftest import ROOT
 
-CRATES = Path(__file__).resolve().parents[2] / "crates"
+CRATES = ROOT / "crates"
 
 
 @pytest.mark.parametrize("source", sorted(CRATES.glob("*/src")), ids=lambda path: path.parent.name)
