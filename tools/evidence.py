@@ -221,7 +221,8 @@ def show(chosen: Sequence[Item]) -> None:
         took, said = "-", "never run"
         if record is not None:
             took = f"{record.minutes} min" if record.minutes else "-"
-            age = f"{record.when()}, {record.age_days()} days ago"
+            days = record.age_days()
+            age = f"{record.when()}, {days} day{'s' * (days != 1)} ago"
             said = f"{record.outcome}, {age}, at {record.commit}"
         rows.append((record.date if record else "", f"{one.name:26} {took:>7}  {said}"))
     print("\n".join(line for _, line in sorted(rows)))
