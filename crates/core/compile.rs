@@ -2,6 +2,7 @@
 //! Compiles the C core into a static library. Two build scripts share this file: that of
 //! ackwise-core, for a library used alone, and that of ackwise-link.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -23,8 +24,16 @@ fn changed(file: &Path) -> SystemTime {
     fs::metadata(file).and_then(|m| m.modified()).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
+/// A compiler as every C file needs it.
+fn compiler(include: &Path, policy: &Path) -> cc::Build {
+    let mut one = cc::Build::new();
+    one.include(include).include(policy).std("c11").opt_level(2);
+    one.flag("-ffreestanding").warnings(true).extra_warnings(true);
+    one
+}
+
 /// Compiles every C file of `core` and its `policy` folder whose object is older than the file, any
-/// header or this build script. With `whole_archive`, the linker includes the whole library,
+/// header or this build script, or was made by another compiler or with other flags. With `whole_archive`, the linker includes the whole library,
 /// wherever it is on its command line.
 pub fn compile(core: &Path, whole_archive: bool) {
     let (include, policy) = (core.join("include"), core.join("policy"));
@@ -45,6 +54,11 @@ pub fn compile(core: &Path, whole_archive: bool) {
     let stale = headers.chain([script]).map(|file| changed(&file)).max().expect("not empty");
 
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
+    // CC and CFLAGS change no file, so objects are named after what made them.
+    let tool = compiler(&include, &policy).get_compiler();
+    let mut flags = DefaultHasher::new();
+    (tool.path(), tool.args()).hash(&mut flags);
+    let flags = flags.finish();
     let mut library = cc::Build::new();
     if whole_archive {
         library.link_lib_modifier("+whole-archive");
@@ -53,13 +67,10 @@ pub fn compile(core: &Path, whole_archive: bool) {
         for file in files(folder, "c") {
             println!("cargo:rerun-if-changed={}", file.display());
             let stem = file.file_stem().expect("named").to_string_lossy();
-            let object = out.join(format!("{part}-{stem}.o"));
+            let object = out.join(format!("{part}-{stem}-{flags:016x}.o"));
             let newer = |at: SystemTime| at > stale && at > changed(&file);
             if !fs::metadata(&object).and_then(|m| m.modified()).is_ok_and(newer) {
-                let mut one = cc::Build::new();
-                one.include(&include).include(&policy).std("c11").opt_level(2);
-                one.flag("-ffreestanding").warnings(true).extra_warnings(true);
-                let made = one.file(&file).compile_intermediates().remove(0);
+                let made = compiler(&include, &policy).file(&file).compile_intermediates().remove(0);
                 fs::rename(&made, &object).unwrap_or_else(|e| panic!("{}: {e}", made.display()));
             }
             library.object(object);
