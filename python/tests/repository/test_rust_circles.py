@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import rust_circles
-from conftest import ROOT
+from conftest import ROOT as CHECKOUT
 
-CRATES = ROOT / "crates"
+CRATES = CHECKOUT / "crates"
 
 
 @pytest.mark.parametrize("source", sorted(CRATES.glob("*/src")), ids=lambda path: path.parent.name)
