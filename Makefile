@@ -168,7 +168,6 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	$(BIN)/ruff check --quiet python experiments tools bench
 	$(BIN)/ruff format --quiet --check python experiments tools bench
 	$(BIN)/mypy
-	@mkdir -p build
 	$(BIN)/lint-imports > build/imports.txt || { cat build/imports.txt; false; }
 	$(BIN)/python tools/claims.py --check
 	$(BIN)/python tools/spdx.py
@@ -178,6 +177,7 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 # Each is built from its package alone. Cargo packages crates that need each other from 1.90 on.
 .PHONY: packages
 packages:
+	@mkdir -p build
 	cargo package --quiet --offline --allow-dirty -p ackwise-core -p ackwise-capture \
 		$(if $(shell cargo --version | awk -F. '$$2 >= 90'),-p ackwise-diagnose) 2> build/packages.txt || \
 		{ cat build/packages.txt; false; }
