@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: MIT
+"""The stories: what was reported, where, and which half of them may be used for tuning.
+
+The split is by story, not by case: variations of one story fail together. It was drawn and
+committed before the first capture.
+"""
+
+import random
+from dataclasses import dataclass
+
+TUNING, JUDGING = "tuning", "judging"
+_SEED = "stories of slow transfers"
+_GITHUB = "https://github.com/"
+
+
+@dataclass(frozen=True)
+class Story:
+    """What was reported; nothing of it is copied but facts."""
+
+    name: str
+    title: str
+    addresses: tuple[str, ...]
+
+    @property
+    def split(self) -> str:
+        """Whether rules may be tuned with it."""
+        return TUNING if self.name in _tuning() else JUDGING
+
+
+def _github(*threads: str) -> tuple[str, ...]:
+    """`owner/name#number`; GitHub leads from an issue's address to a pull request."""
+    return tuple(_GITHUB + thread.replace("#", "/issues/") for thread in threads)
+
+
+STORIES = (
+    Story(
+        "split-response",
+        "A server writes head and body of a small answer apart, Nagle's algorithm on",
+        _github("openwrt/uhttpd#34", "http-rs/async-h1#199", "chmorgan/libesphttpd#54"),
+    ),
+    Story(
+        "split-query",
+        "A database client writes a query in two parts, Nagle's algorithm on",
+        _github("npgsql/npgsql#1338", "transact-rs/sqlx#3043", "postgresml/pgcat#749"),
+    ),
+    Story(
+        "sftp-few-requests",
+        "SFTP with few outstanding requests over a long distance",
+        _github("hierynomus/sshj#1051", "pkg/sftp#158", "libfuse/sshfs#300"),
+    ),
+    Story(
+        "ssh-channel-window",
+        "A small SSH channel window limits an upload or download",
+        _github("paramiko/paramiko#175", "rapier1/hpn-ssh#89"),
+    ),
+    Story(
+        "http2-upload-window",
+        "HTTP/2 uploads stop at the server's flow-control window",
+        _github("haproxy/haproxy#293", "nginx/nginx#857"),
+    ),
+    Story(
+        "http2-download-window",
+        "HTTP/2 and gRPC downloads stop at the client's flow-control window",
+        _github("curl/curl#1102", "nghttp2/nghttp2#287", "grpc/grpc-go#1043"),
+    ),
+    Story(
+        "fixed-receive-buffer",
+        "SO_RCVBUF turns autotuning off",
+        _github("mariadb-corporation/galera#552", "helidon-io/helidon#10800", "esnet/iperf#481"),
+    ),
+    Story(
+        "fixed-send-buffer",
+        "SO_SNDBUF turns autotuning off",
+        _github("debops/ansible-samba#15", "expressvpn/lightway#437", "lance0/xfr#60"),
+    ),
+    Story(
+        "window-scale-stripped",
+        "A firewall removes the window scale option",
+        (
+            "https://techgenix.com/tcp-window-scaling-slow-downloads/",
+            "http://kb.pert.geant.net/PERTKB/WindowScalingProblems",
+        ),
+    ),
+    Story(
+        "embedded-window",
+        "A microcontroller has memory for a few segments only",
+        _github("esp8266/Arduino#4176", "esp8266/Arduino#1577"),
+    ),
+    Story(
+        "deep-queue",
+        "Bufferbloat: a modem queues seconds of data",
+        (
+            "https://gettys.wordpress.com/2010/12/06/whose-house-is-of-glasse-must-not-throw-stones-at-another/",
+            "https://www.mikekasberg.com/blog/2017/06/21/bufferbloat.html",
+        ),
+    ),
+    Story(
+        "policed",
+        "A provider drops what exceeds a rate, without a queue",
+        (
+            "https://rule11.tech/policing-shaping-and-performance/",
+            "https://www.networkdatapedia.com/post/2018/12/20/slow-transfer-packet-losses-congestion-avoidance-shaping-and-policing",
+        ),
+    ),
+    Story(
+        "random-loss",
+        "CUBIC on a path that loses packets at random",
+        _github("private-octopus/picoquic#1221", "TrustTunnel/TrustTunnel#49"),
+    ),
+    Story(
+        "bbr",
+        "BBR where CUBIC was expected: losses that do not slow it down",
+        _github("litespeedtech/lsquic#233", "kata-containers/packaging#1069"),
+    ),
+    Story(
+        "slow-reader",
+        "The receiving application reads at its own pace",
+        (
+            "https://ndi-com.com/title-title-title-7/",
+            *_github("KallistiOS/KallistiOS#1450"),
+        ),
+    ),
+    Story(
+        "stalling-disk",
+        "The receiver stops reading for seconds while it writes or unpacks",
+        _github("coreos/coreos-installer#184", "openzfs/zfs#4281", "balena-io/etcher#1171"),
+    ),
+    Story(
+        "throttled-server",
+        "The sending application keeps to a rate of its own",
+        _github("jellyfin-archive/jellyfin-docs#539", "sshfortress/sshfortress#2"),
+    ),
+    Story(
+        "slow-answer",
+        "The server thinks before it answers",
+        (
+            "https://oneuptime.com/blog/post/2026-03-20-wireshark-slow-http-response/view",
+            "https://www.websiteoptimization.com/speed/tweak/time-to-first-byte/",
+        ),
+    ),
+    Story(
+        "one-request-at-a-time",
+        "Each request waits for the answer to the previous one, over a distance",
+        ("https://redis.io/topics/pipelining/", *_github("qgis/QGIS#42230")),
+    ),
+    Story(
+        "block-by-block",
+        "Each block waits until the previous one is confirmed",
+        _github("maxiepax/go-via#4", "tianocore/edk2#7264"),
+    ),
+    Story(
+        "mtu-black-hole",
+        "Large packets vanish and no ICMP message says so",
+        _github(
+            "QubesOS/qubes-issues#5264", "moby/moby#22495", "Start9Labs/start-technologies#3308"
+        ),
+    ),
+    Story(
+        "upload-and-download",
+        "An upload fills the uplink that the download's ACKs need",
+        (
+            "http://www.braindeadprojects.com/ancient/web/files/DOCSIS/cmtips/downup.html",
+            "https://www.starcoder.com/wordpress/2016/03/fixing-bufferbloat-on-the-zywall-110/",
+        ),
+    ),
+    Story(
+        "narrow-uplink",
+        "The uplink is too slow even for the ACKs",
+        (
+            "https://elook.org/en-bd/rfc/rfc3449-2.html",
+            "https://www.semanticscholar.org/paper/How-Network-Asymmetry-Affects-TCP-1-Padmanabhan/0177a10e64de8cbc86352dad6d7d614c0c26456f",
+        ),
+    ),
+    Story(
+        "lossy-uplink",
+        "ACKs are lost, data is not",
+        (
+            "https://m.everything2.com/title/How+to+overcome+the+ADSL+and+Cable+problem+of+downstream+slowdown+during+upstream+saturation",
+        ),
+    ),
+    Story(
+        "lost-tail",
+        "The last packet of a short answer is lost, and the timer repairs it",
+        (
+            "https://tools.ietf.org/html/draft-dukkipati-tcpm-tcp-loss-probe-00",
+            "http://friendfeed.com/shalunov/ed30d531/re-mean-delay-considered-harmful",
+        ),
+    ),
+    Story(
+        "idle-keep-alive",
+        "A connection is kept open and seldom used",
+        _github("home-assistant/operating-system#4239", "esnet/iperf#270", "k4yt3x/sysctl#6"),
+    ),
+    Story(
+        "idle-then-closed",
+        "A server closes a connection after it was idle for its timeout",
+        _github("pi-hole/FTL#2357"),
+    ),
+    Story(
+        "reset",
+        "A download ends in the middle with a reset",
+        _github("NixOS/nix#9766", "curl/curl#1016"),
+    ),
+    Story(
+        "short-transfers",
+        "A page of small files over a long distance: over before the window has grown",
+        _github("k4yt3x/sysctl#6", "pi-hole/FTL#2357"),
+    ),
+    Story(
+        "tls-each-time",
+        "A new TLS connection for each request",
+        _github("DataZooDE/erpl-web#157", "Next21Team/AmxxEasyHttp#8", "libressl/portable#1143"),
+    ),
+    Story(
+        "parallel",
+        "Several connections share the link",
+        _github("esnet/iperf#481", "arvidn/libtorrent#3542"),
+    ),
+    Story(
+        "rsync-ssh",
+        "rsync over SSH is slower than the link",
+        (
+            "https://serverfault.com/questions/434724/multi-thread-rsync-transfer",
+            "https://lists.samba.org/archive/rsync/2018-April/031608.html",
+        ),
+    ),
+    Story(
+        "ecn",
+        "A queue marks packets instead of dropping them",
+        _github("LibreQoE/LibreQoS#1", "NTAP/rfc8312bis#11"),
+    ),
+    Story(
+        "clamped-mss",
+        "A tunnel clamps the MSS, in one direction or both",
+        _github(
+            "SamNet-dev/MTProxyMax#124",
+            "XTLS/Xray-core#6522",
+            "rcmcdonald91/pfSense-pkg-WireGuard#93",
+        ),
+    ),
+    Story(
+        "other-mtu",
+        "An MTU of 900 or of 9000 bytes",
+        _github("moby/moby#20628", "docker/hub-feedback#487"),
+    ),
+    Story(
+        "ipv6",
+        "IPv6, through a tunnel with a smaller MTU",
+        _github("guardian/dotcom-rendering#6297", "WireGuard/wireguard-vyatta-ubnt#110"),
+    ),
+    Story(
+        "offload",
+        "A capture at a host with segmentation offload shows packets of 64 KB",
+        (
+            "http://packetbomb.com/how-can-the-packet-size-be-greater-than-the-mtu/",
+            "http://www.unleashnetworks.com/blog/?p=307",
+        ),
+    ),
+    Story(
+        "smb",
+        "A file server of Windows shares over a distance",
+        (
+            "https://repo.or.cz/Samba.git/blob/050f8312404a77e6afea4b628a05d7047bcaf226:/docs-xml/smbdotconf/tuning/socketoptions.xml",
+            "https://linuxtopia.org/online_books/network_administration_guides/using_samba_book/appb_02_04.html",
+        ),
+    ),
+    Story(
+        "expect-continue",
+        "curl waits a second for a 100 Continue that never comes",
+        _github("yhirose/cpp-httplib#349", "curl/curl#953", "Paradigm4/shim#42"),
+    ),
+    Story(
+        "handover",
+        "Nothing passes for seconds while a phone changes its access point",
+        _github("intrig-unicamp/mininet-wifi#406", "h2o/quicly#689", "espressif/esp-idf#11936"),
+    ),
+)
+
+
+def _tuning() -> frozenset[str]:
+    names = sorted(story.name for story in STORIES)
+    return frozenset(random.Random(_SEED).sample(names, len(names) // 2))  # noqa: S311
