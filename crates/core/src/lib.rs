@@ -3,6 +3,7 @@
 //!
 //! The layouts below mirror `core/include/ackwise/*.h`; the tests compare them with the C
 //! compiler's layout.
+#![deny(missing_docs)]
 
 #[cfg(test)]
 mod layout;
@@ -30,60 +31,97 @@ const COMPRESS_SEGMENTS: u8 = 44;
 /// `AW_WND_USE_ALWAYS`.
 const WND_USE_ALWAYS: u8 = 2;
 
-/// What arrived (`enum aw_event_kind`).
+/// What happened (`enum aw_event_kind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum EventKind {
+    /// A segment with payload, or a FIN, arrived.
     Data = 0,
+    /// An ACK left, pure or piggybacked on data.
     AckSent = 1,
+    /// The deadline of the pending verdict passed.
     Deadline = 2,
+    /// The application read from the receive buffer.
     AppRead = 3,
 }
 
-/// Where a segment falls in sequence space (`enum aw_order`).
+/// Where a segment falls in sequence space (`enum aw_order`; RFC 9293, 3.10.7.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Order {
+    /// Advances RCV.NXT; no hole was open.
     In = 0,
+    /// Above RCV.NXT: data before it is missing.
     Hole = 1,
+    /// Advances RCV.NXT and fills all or part of a hole.
     Fills = 2,
+    /// Below RCV.NXT: no new data.
     Duplicate = 3,
 }
 
 /// Bits of [`Event::flags`].
 pub mod flag {
+    /// Data: the segment carried PSH.
     pub const PSH: u16 = 0x01;
+    /// Data: a FIN that our own FIN will not acknowledge.
     pub const FIN: u16 = 0x02;
+    /// Data: the CE mark differs from that of the previous segment (RFC 8257, 3.2).
     pub const CE_CHANGE: u16 = 0x04;
+    /// The socket or route asks for immediate ACKs.
     pub const QUICKACK: u16 = 0x08;
+    /// Data: the upper limit of the window was raised.
     pub const WND_GREW: u16 = 0x10;
+    /// ACK sent: it was piggybacked on a data segment.
     pub const PIGGYBACK: u16 = 0x20;
+    /// Out-of-order data is queued.
     pub const HOLE_OPEN: u16 = 0x40;
+    /// Data is unread and the reader waits for more (`SO_RCVLOWAT`).
     pub const READER_WAITS: u16 = 0x80;
+    /// The ACK can be piggybacked on data of this host, so it may wait for that.
     pub const DELACK: u16 = 0x100;
 }
 
-/// One event for the policy (`struct aw_event`; the header documents each field).
+/// One event for the policy (`struct aw_event`). Quantities are those after the event: with
+/// [`EventKind::Data`], `unacked_bytes` includes the segment.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Event {
+    /// Monotonic time, never less than in the previous event.
     pub now_ns: u64,
+    /// 32 uniform bits, fresh for every event; 0 unless [`Policy::uses_random`].
     pub random: u32,
+    /// Data: payload of the segment. Read: bytes copied. Otherwise 0.
     pub bytes: u32,
+    /// Received in order and not yet covered by an ACK.
     pub unacked_bytes: u32,
+    /// In the receive buffer, not yet read by the application.
     pub unread_bytes: u32,
+    /// The window in the last ACK, counted from that ACK's number (RCV.WND).
     pub wnd_bytes: u32,
+    /// The window that an ACK would advertise now, after SWS avoidance (RFC 9293, 3.8.6.2.2).
     pub wnd_next_bytes: u32,
+    /// The largest window that the receive buffer allows now.
     pub wnd_max_bytes: u32,
+    /// The receiver's estimate of the peer's segment size, more than 0.
     pub rcv_mss_bytes: u32,
+    /// The MSS that this host advertised; 0: not known.
     pub mss_max_bytes: u32,
+    /// The receiver's RTT estimate; 0: not known yet.
     pub rtt_us: u32,
+    /// This host's retransmission timeout; 0: not known.
     pub rto_us: u32,
+    /// The longest delay of an ACK on this host; 0: no limit.
     pub delay_max_us: u32,
+    /// Data: wire segments that receive offload merged, at least 1.
     pub segments: u16,
+    /// Bits of [`flag`].
     pub flags: u16,
+    /// What the event is.
     pub kind: EventKind,
+    /// Data: where the segment falls in sequence space.
     pub order: Order,
+    /// Data above a hole: how long the segment may wait for an ACK, in microseconds; 0: not at all
+    /// (see [`Conn::sack_delay_us`]).
     pub sack_delay_us: u16,
 }
 
@@ -116,9 +154,11 @@ impl Event {
 /// The action of a verdict (`enum aw_action`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
+    /// No ACK is owed: disarm the timer.
     Nothing,
     /// An ACK is owed and leaves at this time, in nanoseconds.
     WaitUntil(u64),
+    /// An ACK is owed and leaves now.
     SendNow,
 }
 
@@ -127,10 +167,13 @@ pub enum Action {
 pub struct Reason(pub u8);
 
 impl Reason {
+    /// The short name in counters and columns, such as "delay-timer"; "?" if there is no such
+    /// reason.
     pub fn label(self) -> &'static str {
         // SAFETY: the core returns a static string for every number.
         unsafe { static_str(aw_reason_label(self.0.into())) }
     }
+    /// One sentence for people; "?" if there is no such reason.
     pub fn text(self) -> &'static str {
         // SAFETY: the core returns a static string for every number.
         unsafe { static_str(aw_reason_text(self.0.into())) }
@@ -140,14 +183,19 @@ impl Reason {
         // SAFETY: the core returns a static string for every number.
         unsafe { static_str(aw_reason_source(self.0.into())) }
     }
+    /// Every reason, in the order of the list.
     pub fn all() -> impl Iterator<Item = Reason> {
         (0u8..u8::MAX).map(Reason).take_while(|r| r.label() != "?")
     }
 }
 
+/// The answer to an event (`struct aw_verdict`): what the driver does, and why. It covers all
+/// unacknowledged data and replaces the previous verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
+    /// What to do.
     pub action: Action,
+    /// Why now; or why not, while the ACK waits or none is owed.
     pub reason: Reason,
     /// Whether a rail made the verdict earlier than the policy's own.
     pub by_rail: bool,
@@ -294,19 +342,28 @@ unsafe impl Sync for Policy {}
 /// One parameter of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Param {
+    /// Name with the unit as its suffix, such as "delay_ms".
     pub name: &'static str,
+    /// Unit of all values: "segments", "ms", "bytes", "1/1000" or "choice".
     pub unit: &'static str,
+    /// One sentence: what the parameter does.
     pub text: &'static str,
+    /// The smallest value allowed.
     pub min: u32,
+    /// The largest value allowed.
     pub max: u32,
+    /// The default.
     pub initial: u32,
 }
 
 /// One value of a policy's state that can be observed from outside.
 #[derive(Clone, Copy, Debug)]
 pub struct Value {
+    /// Name with the unit as its suffix, such as "rate_segments".
     pub name: &'static str,
+    /// Unit of the value, as in [`Param::unit`].
     pub unit: &'static str,
+    /// One sentence; says what 0 means where that is special.
     pub text: &'static str,
 }
 
@@ -323,12 +380,14 @@ impl Policy {
         (0u32..).map_while(|i| unsafe { aw_policy_at(i).as_ref() }.map(Policy))
     }
 
+    /// The policy with this name, in lower case; None if there is none.
     pub fn find(name: &str) -> Option<Policy> {
         let name = CString::new(name).ok()?;
         // SAFETY: a valid string in, NULL or constant data out.
         unsafe { aw_policy_find(name.as_ptr()).as_ref() }.map(Policy)
     }
 
+    /// One lower-case word, the same in files, on the command line and in sysctls.
     pub fn name(&self) -> &'static str {
         // SAFETY: registry strings are constant.
         unsafe { static_str(self.0.name) }
@@ -337,10 +396,12 @@ impl Policy {
     pub fn is_stock(&self) -> bool {
         self.name() == "linux"
     }
+    /// One line for lists.
     pub fn summary(&self) -> &'static str {
         // SAFETY: registry strings are constant.
         unsafe { static_str(self.0.summary) }
     }
+    /// The RFC section or the page of `spec/` that the policy follows.
     pub fn source(&self) -> &'static str {
         // SAFETY: registry strings are constant.
         unsafe { static_str(self.0.source) }
@@ -349,10 +410,12 @@ impl Policy {
     pub fn uses_random(&self) -> bool {
         self.0.uses_random != 0
     }
+    /// Private state of one connection, at most [`STATE_MAX_BYTES`].
     pub fn state_bytes(&self) -> usize {
         self.0.state_bytes.into()
     }
 
+    /// The parameters, in the order of their values in [`Params`].
     pub fn params(&self) -> Vec<Param> {
         (0..usize::from(self.0.params_count))
             .map(|i| {
@@ -393,7 +456,8 @@ impl Policy {
 
     /// Parameter values: the defaults, overridden by `named`.
     ///
-    /// # Errors An unknown name or a value out of range; the message gives the valid choices.
+    /// # Errors
+    /// An unknown name or a value out of range; the message gives the valid choices.
     pub fn configure<'a>(&self, named: impl IntoIterator<Item = (&'a str, u32)>) -> Result<Params, String> {
         let mut raw = RawParams { value: [0; PARAMS_MAX] };
         // SAFETY: both point to valid data.
@@ -431,7 +495,9 @@ pub struct Params(Arc<RawParams>);
 /// A protocol duty towards the peer that every policy must fulfil (core/include/ackwise/rails.def).
 #[derive(Clone, Copy, Debug)]
 pub struct Rail {
+    /// The name on the command line and in plans, such as "max-delay".
     pub name: &'static str,
+    /// One bit of the set of rails in force.
     pub bit: u32,
     /// One sentence: what the rail ensures.
     pub text: &'static str,
@@ -463,7 +529,8 @@ pub fn default_rails() -> u32 {
 
 /// Bits of the rails with these names.
 ///
-/// # Errors An unknown name; the message lists the known ones.
+/// # Errors
+/// An unknown name; the message lists the known ones.
 pub fn rails_by_name<S: AsRef<str>>(names: &[S]) -> Result<u32, String> {
     names.iter().try_fold(0, |set, name| {
         let name = name.as_ref();
@@ -478,6 +545,7 @@ pub fn rails_by_name<S: AsRef<str>>(names: &[S]) -> Result<u32, String> {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyChoice {
+    /// The name of the policy, see [`Policy::find`].
     pub name: String,
     /// Parameter name to value; parameters not named keep their default.
     #[serde(default)]
@@ -502,8 +570,9 @@ impl PolicyChoice {
 
     /// The policy, parameters and rails that these names refer to.
     ///
-    /// # Errors An unknown policy, parameter or rail, or a value out of range; the message gives
-    /// the valid choices.
+    /// # Errors
+    /// An unknown policy, parameter or rail, or a value out of range; the message gives the valid
+    /// choices.
     pub fn resolve(&self) -> Result<Resolved, String> {
         let policy = Policy::find(&self.name).ok_or_else(|| {
             let known: Vec<_> = Policy::all().map(|p| p.name()).collect();
@@ -521,8 +590,11 @@ impl PolicyChoice {
 /// A policy with its parameters and rails, ready for connections.
 #[derive(Clone)]
 pub struct Resolved {
+    /// The policy.
     pub policy: Policy,
+    /// Its parameter values.
     pub params: Params,
+    /// Bits of the rails in force ([`Rail::bit`]).
     pub rails: u32,
 }
 

@@ -10,6 +10,7 @@ pub struct Ranges<const MOST: usize = { usize::MAX }> {
 }
 
 impl<const MOST: usize> Ranges<MOST> {
+    /// Whether the set has no ranges.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -19,6 +20,7 @@ impl<const MOST: usize> Ranges<MOST> {
         self.bytes
     }
 
+    /// The ranges as (start, end), end not included, in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         self.list.iter().copied()
     }
