@@ -29,8 +29,9 @@ pub struct Record {
     /// Advertised window: in bytes where [`Direction::window_shift`] is known, otherwise the raw
     /// header field.
     pub window: u32,
-    /// TSval and TSecr, 0 without the option.
+    /// The timestamps option (RFC 7323, 3): TSval; 0 without it.
     pub ts_val: u32,
+    /// TSecr of the same option; 0 without it.
     pub ts_ecr: u32,
     sacks_from: u32,
     sacks: u8,
@@ -43,6 +44,7 @@ pub struct Record {
 }
 
 impl Record {
+    /// Whether any bit of `flag` is set in [`Record::flags`].
     pub fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
@@ -72,7 +74,9 @@ impl Record {
 /// A block of received data above a hole, in the numbering of the direction that it acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SackBlock {
+    /// Sequence number of the first byte.
     pub start: u64,
+    /// Sequence number after the last byte.
     pub end: u64,
 }
 
@@ -91,6 +95,7 @@ pub enum MssSource {
 /// One direction of a connection.
 #[derive(Clone, Debug, Serialize)]
 pub struct Direction {
+    /// The packets of this direction in file order, without [`Direction::old_packets`].
     #[serde(skip)]
     pub records: Vec<Record>,
     #[serde(skip)]
@@ -104,12 +109,16 @@ pub struct Direction {
     /// Shift already applied to [`Record::window`]; None where the handshake was not captured, so
     /// that windows are unknown.
     pub window_shift: Option<u8>,
+    /// Whether this direction's SYN carried SACK-permitted (RFC 2018, 2); false where it was not
+    /// captured.
     pub sack_permitted: bool,
     /// Whether data packets carry the timestamps option.
     pub timestamps: bool,
     /// Payload of a full segment on the wire, bytes, at least 1.
     pub mss_bytes: u32,
+    /// Where [`Direction::mss_bytes`] comes from.
     pub mss_source: MssSource,
+    /// Number of packets.
     pub packets: u64,
     /// Payload bytes, including retransmissions.
     pub payload_bytes: u64,
@@ -119,7 +128,9 @@ pub struct Direction {
     pub data_segments: u64,
     /// Number of packets with more than one MSS of payload: an offload was on at the capture point.
     pub packets_above_mss: u64,
+    /// Number of pure ACKs ([`Record::is_pure_ack`]).
     pub pure_acks: u64,
+    /// Number of packets marked "congestion experienced" (RFC 3168, 5).
     pub ce_packets: u64,
     /// Number of packets that precede the SYN in sequence space; they are left out of everything
     /// else.
@@ -156,7 +167,7 @@ impl Direction {
         self.sack_blocks.get(from..from + usize::from(record.sacks)).unwrap_or(&[])
     }
 
-    /// First transmissions: (time, bytes) of every packet with payload above everything seen
+    /// First transmissions: (time in nanoseconds, bytes) of every packet with payload above everything seen
     /// before. Retransmitted and late data is left out.
     pub fn new_data(&self) -> Vec<(u64, u32)> {
         let mut highest = 0;
@@ -186,6 +197,7 @@ pub enum Ending {
     Open,
     /// Both sides sent a FIN.
     Finished,
+    /// One side sent a RST.
     Reset,
 }
 
@@ -194,17 +206,18 @@ pub enum Ending {
 pub struct Handshake {
     /// Time of the last SYN before the SYN-ACK.
     pub syn_ns: u64,
+    /// Time of the SYN-ACK.
     pub syn_ack_ns: u64,
     /// Time of the initiator's first packet after the SYN-ACK.
     pub ack_ns: u64,
 }
 
 impl Handshake {
-    /// RTT of the whole path, wherever the capture point lies.
+    /// RTT of the whole path in nanoseconds, wherever the capture point lies.
     pub fn rtt_ns(&self) -> u64 {
         self.ack_ns - self.syn_ns
     }
-    /// RTT between the capture point and an end: 0 the initiator, 1 the other.
+    /// RTT between the capture point and an end, nanoseconds; end 0 is the initiator.
     pub fn distance_ns(&self, end: usize) -> u64 {
         if end == 0 {
             self.ack_ns - self.syn_ack_ns
@@ -221,15 +234,20 @@ pub struct Connection {
     pub endpoints: [SocketAddr; 2],
     /// Whether endpoint 0 is known to have opened the connection.
     pub initiator_known: bool,
+    /// The packets of each direction, with what they add up to.
     pub directions: [Direction; 2],
-    /// Times of the first and the last packet, as in [`Record::time_ns`].
+    /// Time of the first packet, as in [`Record::time_ns`].
     pub start_ns: u64,
+    /// Time of the last packet.
     pub end_ns: u64,
+    /// How the connection ended.
     pub ending: Ending,
+    /// Times of the handshake; None unless all three of its packets were captured.
     pub handshake: Option<Handshake>,
 }
 
 impl Connection {
+    /// Time from the first packet to the last, nanoseconds.
     pub fn duration_ns(&self) -> u64 {
         self.end_ns - self.start_ns
     }

@@ -32,6 +32,7 @@ pub enum CaptureErrorKind {
 /// Why a capture could not be read.
 #[derive(Debug)]
 pub struct CaptureError {
+    /// The kind of failure.
     pub kind: CaptureErrorKind,
     /// Name of the input as the caller gave it.
     pub file: Box<str>,

@@ -48,6 +48,7 @@ impl<'a> Source<'a> {
         Source { name: path.display().to_string(), origin: Origin::File(path.to_owned()) }
     }
 
+    /// Standard input; a terminal is refused when reading starts.
     pub fn stdin() -> Self {
         Source { name: STDIN.to_owned(), origin: Origin::Stdin }
     }
@@ -65,6 +66,7 @@ impl<'a> Source<'a> {
         Source { name: name.to_owned(), origin: Origin::Reader(Box::new(reader)) }
     }
 
+    /// The name in errors and notes: path, "stdin" or the name of the reader.
     pub fn name(&self) -> &str {
         &self.name
     }

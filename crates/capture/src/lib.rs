@@ -27,6 +27,7 @@
 //! SYNs, and by four quiet minutes after an end. Checksums are not verified: offloads leave them
 //! wrong in captures of the sending host.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod connection;
 mod error;
@@ -70,6 +71,7 @@ pub struct Capture {
     pub name: String,
     /// Where the file ends inside a packet; everything before it is included.
     pub truncated: Option<Truncation>,
+    /// Everything else about the reading; its keys stand beside the others in the serialized form.
     #[serde(flatten)]
     pub notes: CaptureNotes,
     /// Connections in the order of their first packets; empty after [`read_each`], which delivers
@@ -79,15 +81,17 @@ pub struct Capture {
 
 /// Reads a capture file.
 ///
-/// # Errors The file cannot be opened or read, is no capture, or is damaged before its end; the
-/// error says where.
+/// # Errors
+/// The file cannot be opened or read, is no capture, or is damaged before its end; the error says
+/// where.
 pub fn read_file(path: impl AsRef<Path>) -> Result<Capture, CaptureError> {
     collect(Source::file(path), &ReadOptions::default())
 }
 
 /// Reads a capture from any reader, in one pass; `name` represents it in errors.
 ///
-/// # Errors Those of [`read_file`].
+/// # Errors
+/// Those of [`read_file`].
 pub fn read(reader: impl Read, name: &str, options: &ReadOptions<'_>) -> Result<Capture, CaptureError> {
     collect(Source::reader(reader, name), options)
 }
@@ -107,7 +111,8 @@ fn collect(source: Source<'_>, options: &ReadOptions<'_>) -> Result<Capture, Cap
 /// end of the capture, with its index in the order of first packets. [`ControlFlow::Break`] ends
 /// the reading.
 ///
-/// # Errors Those of [`read_file`], and connections that need too much memory.
+/// # Errors
+/// Those of [`read_file`], and connections that need too much memory.
 pub fn read_each(
     source: Source<'_>,
     options: &ReadOptions<'_>,
@@ -167,7 +172,8 @@ fn too_large(name: &str, notes: &CaptureNotes, connections: usize, max_held_byte
 /// Calls `segment` for each TCP segment of a source with the time at which it was captured,
 /// nanoseconds since 1970.
 ///
-/// # Errors Those of [`packets`], and a source that ends inside a packet.
+/// # Errors
+/// Those of [`packets`], and a source that ends inside a packet.
 pub fn segments(
     source: Source<'_>,
     options: &ReadOptions<'_>,

@@ -5,22 +5,39 @@
 
 use crate::segment::{be16, skip, SkipCause};
 
+/// BSD loopback: the address family as four bytes in the writer's byte order.
 pub const NULL: u32 = 0;
+/// Ethernet (IEEE 802.3).
 pub const ETHERNET: u32 = 1;
+/// SLIP, after 16 bytes of direction and original header.
 pub const SLIP: u32 = 8;
+/// PPP, with or without address and control bytes (RFC 1661, 1662).
 pub const PPP: u32 = 9;
+/// Raw IP, as most BSDs number it.
 pub const RAW_BSD: u32 = 12;
+/// Raw IP, as OpenBSD numbers it.
 pub const RAW_OPENBSD: u32 = 14;
+/// PPP in HDLC-like framing (RFC 1662), or Cisco's framing.
 pub const PPP_HDLC: u32 = 50;
+/// PPPoE session packets without their Ethernet header (RFC 2516).
 pub const PPP_ETHER: u32 = 51;
+/// Raw IPv4 or IPv6; the version field says which.
 pub const RAW: u32 = 101;
+/// Cisco's HDLC framing.
 pub const CISCO_HDLC: u32 = 104;
+/// OpenBSD loopback: the address family as four bytes in network byte order.
 pub const LOOP: u32 = 108;
+/// Linux "cooked" capture, version 1: 16 bytes, the Ethernet type last.
 pub const LINUX_SLL: u32 = 113;
+/// PPP of pppd: a direction byte in place of the address byte.
 pub const PPP_PPPD: u32 = 166;
+/// PPP after one direction byte.
 pub const PPP_WITH_DIRECTION: u32 = 204;
+/// Raw IPv4.
 pub const IPV4: u32 = 228;
+/// Raw IPv6.
 pub const IPV6: u32 = 229;
+/// Linux "cooked" capture, version 2: 20 bytes, the Ethernet type first.
 pub const LINUX_SLL2: u32 = 276;
 
 /// Supported link types, for messages.

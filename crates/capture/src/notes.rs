@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
+    /// The classic format of tcpdump, with times in microseconds or nanoseconds.
     Pcap,
+    /// Blocks, with interfaces and statistics.
     Pcapng,
 }
 
@@ -90,6 +92,7 @@ pub struct FileNotes {
     pub name: String,
     /// None where the file is empty.
     pub format: Option<Format>,
+    /// Compression of the file; None if it is not compressed.
     pub compression: Option<Compression>,
     /// Bytes read from it, unpacked.
     pub bytes: u64,

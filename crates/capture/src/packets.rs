@@ -27,6 +27,7 @@ pub struct Packet {
     pub file: u32,
     /// Its interface, as an index of [`FileNotes::interfaces`].
     pub interface: u32,
+    /// Its headers.
     pub segment: TcpSegment,
 }
 

@@ -6,14 +6,23 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// TCP header flags, in the bits of [`crate::Record::flags`].
 pub mod tcp_flag {
+    /// The sender has no more data.
     pub const FIN: u16 = 0x001;
+    /// Synchronizes sequence numbers: opens a connection.
     pub const SYN: u16 = 0x002;
+    /// Resets the connection.
     pub const RST: u16 = 0x004;
+    /// The receiver should pass the data to the application.
     pub const PSH: u16 = 0x008;
+    /// The acknowledgment number is valid.
     pub const ACK: u16 = 0x010;
+    /// The urgent pointer is valid.
     pub const URG: u16 = 0x020;
+    /// ECN-Echo (RFC 3168, 6.1); part of the ACE counter with AccECN.
     pub const ECE: u16 = 0x040;
+    /// Congestion Window Reduced (RFC 3168, 6.1); part of the ACE counter with AccECN.
     pub const CWR: u16 = 0x080;
+    /// Accurate ECN, formerly NS (RFC 9768, 3.1); part of the ACE counter.
     pub const AE: u16 = 0x100;
 }
 
@@ -59,7 +68,9 @@ pub enum Tunnel {
     IpInIp,
     /// GRE, also with Ethernet or PPP inside, and mirrored frames (ERSPAN).
     Gre,
+    /// VXLAN (RFC 7348) on UDP port 4789 or 8472.
     Vxlan,
+    /// Geneve (RFC 8926) on UDP port 6081.
     Geneve,
 }
 
@@ -126,12 +137,17 @@ impl AccEcn {
 /// The captured options of one TCP packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpOptions {
+    /// Maximum segment size, bytes (RFC 9293, 3.7.1).
     pub mss: Option<u16>,
+    /// Window shift, at most 14: larger ones are read as 14 (RFC 7323, 2.3).
     /// At most 14 (RFC 7323, 2.3).
     pub window_scale: Option<u8>,
+    /// Whether the packet permits SACK (RFC 2018, 2).
     pub sack_permitted: bool,
+    /// Timestamps: (TSval, TSecr) (RFC 7323, 3).
     /// (TSval, TSecr).
     pub timestamps: Option<(u32, u32)>,
+    /// One of the AccECN options.
     pub accecn: Option<AccEcn>,
     pub(crate) sacks: [(u32, u32); SACKS_MAX],
     pub(crate) sack_count: u8,
@@ -155,14 +171,19 @@ impl TcpOptions {
 pub struct TcpSegment {
     /// Address in the innermost IP header, to which all IP fields here belong.
     pub src: SocketAddr,
+    /// Destination address and port.
     pub dst: SocketAddr,
+    /// Sequence number.
     pub seq: u32,
+    /// Acknowledgment number; without meaning unless the ACK flag is set.
     pub ack: u32,
     /// TCP flags, in the bits of [`tcp_flag`].
     pub flags: u16,
+    /// The window field, not scaled.
     pub window: u16,
     /// Payload length on the wire; the capture may hold less.
     pub payload_len: u32,
+    /// Length of the IP packet with its header; above the MTU where offloads merged packets.
     pub ip_total_len: u32,
     /// Identification field of the IPv4 header; 0 for IPv6.
     pub ip_ident: u16,
@@ -174,12 +195,16 @@ pub struct TcpSegment {
     pub tunnel: Option<Tunnel>,
     /// Number of nested tunnels.
     pub tunnel_depth: u8,
+    /// Which part of a fragmented packet it is; None if it is whole.
     pub fragment: Option<Fragment>,
+    /// What the snap length cut off; None if nothing.
     pub cut: Option<Cut>,
+    /// The TCP options that were captured.
     pub options: TcpOptions,
 }
 
 impl TcpSegment {
+    /// Whether any bit of `flag` is set in [`TcpSegment::flags`].
     #[inline]
     pub fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0

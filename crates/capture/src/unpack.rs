@@ -20,7 +20,9 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compression {
+    /// gzip (RFC 1952), with any number of members.
     Gzip,
+    /// Zstandard (RFC 8878), with any number of frames.
     Zstd,
 }
 

@@ -10,15 +10,22 @@ use std::net::{IpAddr, SocketAddr};
 /// One TCP packet; payload bytes are zeros.
 #[derive(Clone, Debug)]
 pub struct TcpPacket {
+    /// Source address and port. If either address is IPv6, the packet is, and an IPv4 address is
+    /// mapped.
     pub src: SocketAddr,
+    /// Destination address and port.
     pub dst: SocketAddr,
+    /// Sequence number.
     pub seq: u32,
+    /// Acknowledgment number.
     pub ack: u32,
     /// TCP flags, in the bits of [`crate::tcp_flag`].
     pub flags: u16,
+    /// The window field, not scaled.
     pub window: u16,
     /// Options as bytes; padded to a multiple of 4 with end-of-list options.
     pub options: Vec<u8>,
+    /// Payload length, bytes.
     pub payload_len: u32,
     /// ECN bits of the IP header.
     pub ecn: u8,
@@ -32,26 +39,31 @@ impl TcpPacket {
         let (flags, window) = (tcp_flag::ACK, 0xffff);
         TcpPacket { src, dst, seq, ack, flags, window, options: Vec::new(), payload_len, ecn: 0, ident: 0 }
     }
+    /// Sets [`TcpPacket::flags`].
     #[must_use]
     pub fn flags(mut self, flags: u16) -> Self {
         self.flags = flags;
         self
     }
+    /// Sets [`TcpPacket::options`].
     #[must_use]
     pub fn options(mut self, options: &[u8]) -> Self {
         self.options = options.to_vec();
         self
     }
+    /// Sets [`TcpPacket::window`].
     #[must_use]
     pub fn window(mut self, window: u16) -> Self {
         self.window = window;
         self
     }
+    /// Sets [`TcpPacket::ecn`]; bits above the lowest two are ignored.
     #[must_use]
     pub fn ecn(mut self, ecn: u8) -> Self {
         self.ecn = ecn;
         self
     }
+    /// Sets [`TcpPacket::ident`]; IPv6 has no such field.
     #[must_use]
     pub fn ident(mut self, ident: u16) -> Self {
         self.ident = ident;
@@ -176,6 +188,7 @@ pub fn fragments(ip: &[u8], len: usize) -> Vec<Vec<u8>> {
 /// Version and record layout of a pcap file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PcapVersion {
+    /// 2.4, the current one.
     #[default]
     V2_4,
     /// 2.3: the two lengths of a record are swapped in odd records.
@@ -191,11 +204,13 @@ pub enum PcapVersion {
 /// Byte order and time unit of a pcap file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PcapStyle {
+    /// Byte order: big-endian instead of little-endian.
     pub big_endian: bool,
     /// Whether times are in nanoseconds instead of microseconds.
     pub nanoseconds: bool,
     /// Bytes kept of each packet; 0: all.
     pub snap_len: u32,
+    /// Version and record layout.
     pub version: PcapVersion,
 }
 
@@ -209,6 +224,7 @@ pub struct PcapWriter {
 }
 
 impl PcapWriter {
+    /// An empty file whose packets have link type `link_type` ([`crate::link`]).
     pub fn new(link_type: u32, style: PcapStyle) -> Self {
         let mut w = PcapWriter { style, link_type, packets: 0, bytes: Vec::new() };
         w.u32(match (style.version, style.nanoseconds) {
@@ -266,6 +282,7 @@ impl PcapWriter {
         self
     }
 
+    /// The file's bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
@@ -280,6 +297,7 @@ pub struct PcapngWriter {
 }
 
 impl PcapngWriter {
+    /// A file with one section and no interface yet, in this byte order.
     pub fn new(big_endian: bool) -> Self {
         let mut w = PcapngWriter { big_endian, interfaces: Vec::new(), bytes: Vec::new() };
         w.section();
@@ -403,6 +421,7 @@ impl PcapngWriter {
         self.block(6, &body)
     }
 
+    /// The file's bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
