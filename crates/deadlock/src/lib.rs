@@ -77,7 +77,8 @@ const DRAWS: u32 = 8;
 
 /// Walks the pair's sequence of states and judges it.
 ///
-/// # Errors An impossible pair or an unknown policy; the message gives the valid choices.
+/// # Errors
+/// An impossible pair or an unknown policy; the message gives the valid choices.
 pub fn judge(pair: &Pair) -> Result<PairVerdict, String> {
     check(pair)?;
     let flight = pair.send_buffer_bytes.min(pair.recv_buffer_bytes).max(1);

@@ -89,7 +89,8 @@ pub struct Diagnosis<H = Half> {
 /// Diagnoses the connections of all sources together, in one pass. The result is the same for any
 /// number of threads.
 ///
-/// # Errors Those of [`ackwise_capture::packets`].
+/// # Errors
+/// Those of [`ackwise_capture::packets`].
 pub fn diagnose<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
@@ -100,7 +101,8 @@ pub fn diagnose<'a>(
 
 /// Like [`diagnose`], without judgments: statistics only, in a third of the time.
 ///
-/// # Errors Those of [`diagnose`].
+/// # Errors
+/// Those of [`diagnose`].
 pub fn statistics<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,

@@ -64,7 +64,8 @@ impl Price {
 
     /// `rho_permille`: 1 to 999, `unit_ns`: 1 to [`Price::UNIT_NS_MAX`].
     ///
-    /// # Errors A value out of range; the message gives the range.
+    /// # Errors
+    /// A value out of range; the message gives the range.
     pub fn new(rho_permille: u16, unit_ns: u64) -> Result<Self, String> {
         if !(1..=999).contains(&rho_permille) {
             return Err(format!("rho_permille = {rho_permille} is out of range; give 1 to 999"));
@@ -167,7 +168,8 @@ impl std::error::Error for OptimumError {}
 /// Time: linear. Memory: at most 72 bytes for each arrival of the longest block without a gap worth an
 /// ACK.
 ///
-/// # Errors Input that is out of order, without weight, or too large.
+/// # Errors
+/// Input that is out of order, without weight, or too large.
 // [S2.7]
 pub fn optimum(arrivals: &[Arrival], free_acks_ns: &[u64], price: Price) -> Result<Optimum, OptimumError> {
     check(arrivals, free_acks_ns)?;

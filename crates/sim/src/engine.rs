@@ -163,7 +163,8 @@ pub fn run(scenario: &Scenario, cancel: Option<&AtomicBool>) -> Result<RunResult
 
 /// Like [`run`], with a `tap` that sees every TCP packet. The tap does not affect the run.
 ///
-/// # Errors Those of [`run`].
+/// # Errors
+/// Those of [`run`].
 pub fn run_tapped<'a>(
     scenario: &'a Scenario,
     cancel: Option<&AtomicBool>,

@@ -94,7 +94,8 @@ fn read(run: &Run, flow: usize, options: &ReadOptions<'_>) -> Result<Captured, C
 /// data. `trace_first_ns`: time of its first data in the run's result; `duration_ns`: duration of
 /// the run.
 ///
-/// # Errors Those of [`ackwise_capture::segments`].
+/// # Errors
+/// Those of [`ackwise_capture::segments`].
 pub fn follow(
     run: &Run,
     flow: usize,
@@ -187,7 +188,8 @@ fn lost(sent: &[Seen], arrived: &[Seen]) -> HashSet<Identity> {
 
 /// Packets of the first flow that each host sent and the other did not receive.
 ///
-/// # Errors Those of [`ackwise_capture::segments`].
+/// # Errors
+/// Those of [`ackwise_capture::segments`].
 pub fn losses(run: &Run, options: &ReadOptions<'_>) -> Result<[Vec<Lost>; 2], CaptureError> {
     let captured = read(run, 0, options)?;
     Ok(HOSTS.map(|host| {

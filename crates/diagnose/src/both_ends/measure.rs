@@ -76,7 +76,8 @@ pub struct Trace {
 
 /// Reads the captures of a run.
 ///
-/// # Errors Those of [`ackwise_capture::segments`].
+/// # Errors
+/// Those of [`ackwise_capture::segments`].
 pub fn measure(
     run: &Run,
     wanted: &Measured,
