@@ -24,6 +24,7 @@ use std::path::Path;
 pub struct Run {
     /// Files of the client's and the server's capture.
     pub captures: [String; 2],
+    /// Address of the server; every other address is the client's.
     pub server: IpAddr,
     /// The server's port for the first flow; each further flow has the next port.
     pub first_port: u16,

@@ -10,9 +10,13 @@ use serde::Serialize;
 /// Counts by [`Cause`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ByCause {
+    /// Duplicate ACKs or SACK blocks reported the loss.
     pub fast: u64,
+    /// The retransmission timer expired.
     pub timeout: u64,
+    /// A tail loss probe (RFC 8985, 7).
     pub tail_loss_probe: u64,
+    /// No cause is visible.
     pub unclear: u64,
 }
 
@@ -26,6 +30,7 @@ impl ByCause {
         } += 1;
     }
 
+    /// The sum of all causes.
     pub fn total(&self) -> u64 {
         self.fast + self.timeout + self.tail_loss_probe + self.unclear
     }
@@ -46,14 +51,21 @@ pub struct SentCounts {
     pub payload_bytes: u64,
     /// Payload bytes without retransmissions.
     pub new_bytes: u64,
+    /// Largest payload of a packet; above the MSS where offloads merged packets.
     pub largest_payload_bytes: u32,
+    /// Packets with SYN, including repeated ones.
     pub syn_packets: u64,
+    /// Repeated SYNs.
     pub syn_retransmissions: u64,
+    /// Packets with FIN.
     pub fin_packets: u64,
+    /// Packets with RST.
     pub rst_packets: u64,
+    /// Data packets with PSH.
     pub pushed_packets: u64,
     /// Packets with retransmitted data.
     pub retransmissions: ByCause,
+    /// Payload bytes of the retransmissions.
     pub retransmitted_bytes: u64,
     /// Retransmissions of data never seen before: the first copy was lost before the capture point,
     /// or by the capture.
@@ -62,17 +74,23 @@ pub struct SentCounts {
     pub needless_retransmissions: u64,
     /// Recoveries; each expiry of a timer within one also counts.
     pub recoveries: ByCause,
+    /// Packets that arrived below the highest number without being retransmissions.
     pub out_of_order_packets: u64,
     /// Packets that follow a gap in sequence space: data was lost, overtaken, or not captured.
     pub gaps: u64,
+    /// Bytes skipped by these gaps when the packets passed.
     pub gap_bytes: u64,
+    /// Keep-alives: an acknowledged number, sent to make the peer answer (RFC 9293, 3.8.4).
     pub keep_alives: u64,
+    /// Window probes (RFC 9293, 3.8.6.1).
     pub window_probes: u64,
     /// Packets below the connection's first sequence number.
     pub old_packets: u64,
-    /// ECN-capable packets by codepoint, and CE-marked ones.
+    /// Packets marked ECT(0) (RFC 3168, 5).
     pub ect0_packets: u64,
+    /// Packets marked ECT(1).
     pub ect1_packets: u64,
+    /// Packets marked "congestion experienced".
     pub ce_packets: u64,
     /// Packets with the data sender's flag CWR: congestion window reduced.
     pub cwr_packets: u64,
@@ -87,31 +105,42 @@ pub struct AckCounts {
     pub pure: u64,
     /// ACKs carried by data, SYN or FIN.
     pub piggybacked: u64,
+    /// ACKs that acknowledge data for the first time.
     pub advancing: u64,
     /// Pure ones among the advancing ACKs.
     pub advancing_pure: u64,
+    /// Duplicate ACKs (RFC 5681, 2; RFC 6675, 2).
     pub duplicate: u64,
     /// Duplicates with SACK blocks not seen before and a changed window.
     pub duplicate_with_window: u64,
     /// Occurrences of a third duplicate ACK in a row.
     pub triple_duplicates: u64,
+    /// Pure ACKs that change only the window.
     pub window_updates: u64,
+    /// Answers to keep-alives.
     pub keep_alive_replies: u64,
+    /// Answers to window probes.
     pub window_probe_replies: u64,
+    /// ACKs below the highest number: overtaken on their way.
     pub old: u64,
+    /// ACKs with SACK blocks (RFC 2018).
     pub with_sack: u64,
+    /// ACKs with a D-SACK block (RFC 2883).
     pub with_dsack: u64,
     /// Bytes received twice, according to D-SACK.
     pub dsack_bytes: u64,
+    /// Largest number of SACK blocks in one ACK.
     pub most_sack_blocks: u32,
+    /// Bytes acknowledged by number.
     pub acked_bytes: u64,
     /// ACKs of data never seen: the capture lost it, or started later.
     pub unseen_acks: u64,
+    /// Bytes of the data that was never seen before its ACK.
     pub unseen_bytes: u64,
     /// Bytes acknowledged but never seen, neither before nor after their ACK, although sent after
-    /// the capture started: the capture lost them, or they took another path. Also in segments of
-    /// the MSS.
+    /// the capture started: the capture lost them, or they took another path.
     pub missed_bytes: u64,
+    /// Missed bytes in segments of the MSS.
     pub missed_segments: u64,
     /// Packets with ECE: the echo in classic ECN, or one bit of the counter in Accurate ECN.
     pub ece_packets: u64,
@@ -120,17 +149,23 @@ pub struct AckCounts {
     /// ACKs of so many segments that the counter may have wrapped, which makes
     /// `ce_reported_packets` a lower bound.
     pub ce_unclear_acks: u64,
-    /// Packets with an AccECN option, and payload bytes received with each codepoint according to
-    /// its counters (repeated data counts again). Bytes counted before the capture are left out.
+    /// Packets with an AccECN option (RFC 9768, 3.2.3).
     pub with_accecn: u64,
+    /// Payload bytes received as ECT(0) according to the option's counters. Repeated data counts
+    /// again; bytes counted before the capture are left out.
     pub ect0_reported_bytes: u64,
+    /// Payload bytes received CE-marked, counted in the same way.
     pub ce_reported_bytes: u64,
+    /// Payload bytes received as ECT(1), counted in the same way.
     pub ect1_reported_bytes: u64,
 }
 
+/// Counts of one half: what the data sender sent and how the receiver acknowledged it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
+    /// Packets of the data sender.
     pub sent: SentCounts,
+    /// ACKs of the receiver.
     pub acks: AckCounts,
     #[serde(skip)]
     duplicates: u32,

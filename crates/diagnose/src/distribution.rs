@@ -11,6 +11,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 /// 16 buckets for each factor of two: a bucket is at most 1/16 wide.
 const SUB_BITS: u32 = 4;
 
+/// Counts, exact minimum and maximum, and quantiles of one value, in the unit of that value.
 #[derive(Clone, Debug, Default)]
 pub struct Distribution {
     samples: u64,
@@ -38,6 +39,7 @@ fn upper_of(bucket: usize) -> u64 {
 }
 
 impl Distribution {
+    /// Adds a sample.
     pub fn record(&mut self, value: u64) {
         if self.samples == 0 {
             self.min = value;
@@ -49,18 +51,23 @@ impl Distribution {
         self.max = self.max.max(value);
     }
 
+    /// Number of samples.
     pub fn samples(&self) -> u64 {
         self.samples
     }
+    /// Sum of the samples; stays at the largest number instead of wrapping.
     pub fn sum(&self) -> u64 {
         self.sum
     }
+    /// The smallest sample; None without samples.
     pub fn min(&self) -> Option<u64> {
         (self.samples > 0).then_some(self.min)
     }
+    /// The largest sample; None without samples.
     pub fn max(&self) -> Option<u64> {
         (self.samples > 0).then_some(self.max)
     }
+    /// The mean; None without samples.
     pub fn mean(&self) -> Option<f64> {
         (self.samples > 0).then(|| self.sum as f64 / self.samples as f64)
     }

@@ -22,6 +22,7 @@
 //!
 //! Input is untrusted: nothing panics, and memory is bounded for each connection.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod ace;
 pub mod acks;
@@ -80,6 +81,8 @@ use table::Arrive;
 /// The diagnosis of a capture.
 #[derive(Clone, Debug, Serialize)]
 pub struct Diagnosis<H = Half> {
+    /// Everything about the reading that is not a connection; its keys stand beside `connections`
+    /// in the serialized form.
     #[serde(flatten)]
     pub notes: CaptureNotes,
     /// Connections in the order of their first packets.

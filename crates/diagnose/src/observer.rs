@@ -7,6 +7,7 @@ use serde::Serialize;
 /// Watches one half in bounded memory. Every step of the connection is passed to it once, in one of
 /// two ways.
 pub trait Observer: Default {
+    /// Findings of the observer, in the form in which they are reported.
     type Report: Serialize;
     /// Whether it reads [`Step::queued_ns`], which is computed only on demand.
     const READS_QUEUES: bool = false;
@@ -17,6 +18,7 @@ pub trait Observer: Default {
     /// The receiver of this half sent a packet; [`Step::ack`] refers to this half.
     fn acked(&mut self, _step: &Step) {}
 
+    /// The findings, once, after the last step.
     fn finish(self, end: &End) -> Self::Report;
 }
 
@@ -27,15 +29,17 @@ pub struct End {
     pub time_ns: u64,
     /// First sequence number of data; None where no number was seen.
     pub first: Option<u64>,
-    /// Highest sequence numbers sent and acknowledged.
+    /// Sequence number after the highest byte sent (SND.NXT).
     pub nxt: u64,
+    /// Highest number acknowledged (SND.UNA).
     pub una: u64,
     /// Whether the receiver acknowledged anything.
     pub is_answered: bool,
+    /// Payload of a full segment on the wire, bytes.
     pub mss_bytes: u32,
-    /// Minimum RTT between the capture point and the data sender, and the receiver.
+    /// Minimum RTT between the capture point and the data sender, then the receiver; nanoseconds.
     pub distance_ns: [Option<u64>; 2],
-    /// Time that the receiver took for its answer in the handshake.
+    /// Time that the receiver took for its answer in the handshake, nanoseconds.
     pub handshake_ns: Option<u64>,
 }
 

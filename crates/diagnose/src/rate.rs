@@ -8,8 +8,11 @@ use serde::Serialize;
 /// Silences, with and without data in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Gaps {
+    /// Number of silences.
     pub count: u64,
+    /// Total length, nanoseconds.
     pub total_ns: u64,
+    /// Length of the longest, nanoseconds.
     pub longest_ns: u64,
 }
 
@@ -21,21 +24,27 @@ impl Gaps {
     }
 }
 
+/// Rates and silences of one direction.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Rate {
-    /// Times of the first and the last packet with data, since the start of the capture.
+    /// Time of the first packet with data, nanoseconds since the start of the capture.
     pub first_data_ns: Option<u64>,
+    /// Time of the last packet with data.
     pub last_data_ns: Option<u64>,
+    /// Time of the last ACK that acknowledged data for the first time.
     pub last_advance_ns: Option<u64>,
-    /// Rate of payload from the first to the last packet with data, including retransmissions.
+    /// Rate of payload from the first to the last packet with data, bit/s, including
+    /// retransmissions.
     pub throughput_bps: Option<f64>,
-    /// Rate of acknowledged payload from the first packet with data to the last advancing ACK.
+    /// Rate of acknowledged payload from the first packet with data to the last advancing ACK,
+    /// bit/s.
     pub goodput_bps: Option<f64>,
-    /// Longest time between two packets of the data sender.
+    /// Longest time between two packets of the data sender, nanoseconds.
     pub longest_silence_ns: u64,
-    /// Silences of both endpoints for more than two RTTs that ended with data of this one, by
-    /// whether anything was in flight at the capture point.
+    /// Silences of both endpoints for more than two RTTs that ended with data of this one, while
+    /// nothing was in flight at the capture point.
     pub idle: Gaps,
+    /// Such silences while data was in flight.
     pub waiting: Gaps,
     #[serde(skip)]
     last_ns: Option<u64>,

@@ -13,9 +13,13 @@ pub use ackwise_capture::Handshake;
 /// Options offered by an endpoint's SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Options {
+    /// Maximum segment size (RFC 9293, 3.7.1); None without the option.
     pub mss_bytes: Option<u16>,
+    /// Window shift, at most 14 (RFC 7323, 2); None without the option.
     pub window_scale: Option<u8>,
+    /// Whether SACK was permitted (RFC 2018, 2).
     pub sack_permitted: bool,
+    /// Whether the timestamps option was present (RFC 7323, 3).
     pub timestamps: bool,
 }
 
@@ -23,6 +27,7 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ecn {
+    /// ECN was not negotiated.
     None,
     /// RFC 3168.
     Classic,
@@ -55,20 +60,25 @@ pub struct Connection<H = Half> {
     pub endpoints: [SocketAddr; 2],
     /// Whether endpoint 0 is known to have opened the connection.
     pub initiator_known: bool,
-    /// Times of the first and the last packet since the start of the capture.
+    /// Time of the first packet, nanoseconds since the start of the capture.
     pub start_ns: u64,
+    /// Time of the last packet, counted in the same way.
     pub end_ns: u64,
+    /// How the connection ended.
     pub ending: Ending,
+    /// Number of packets of both endpoints, without [`Connection::repeated_packets`].
     pub packets: u64,
     /// Number of packet copies, by sender; they are not counted elsewhere.
     pub repeated_packets: [u64; 2],
     /// Options by sender; None where the SYN was not captured.
     pub options: [Option<Options>; 2],
-    /// None where a SYN was not captured.
+    /// Version of ECN; None where a SYN was not captured.
     pub ecn: Option<Ecn>,
+    /// Times of the handshake; None unless all three of its packets were captured.
     pub handshake: Option<Handshake>,
-    /// Minimum RTT between the capture point and each endpoint.
+    /// Minimum RTT between the capture point and each endpoint, nanoseconds.
     pub distance_ns: [Option<u64>; 2],
+    /// The findings on each direction of data.
     pub halves: [H; 2],
 }
 

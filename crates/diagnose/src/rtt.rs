@@ -6,6 +6,7 @@ use crate::observer::{End, Observer};
 use crate::step::Step;
 use serde::Serialize;
 
+/// Samples of the RTT between the capture point and the receiver, nanoseconds.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Rtt {
     /// Time from a packet that was sent once to the ACK of its end (Karn's rule).

@@ -15,8 +15,9 @@ use serde::Serialize;
 pub struct Step {
     /// Nanoseconds since the first packet of the capture; never decreases from step to step.
     pub time_ns: u64,
-    /// Index of its file, and its number there as in Wireshark.
+    /// Index of its file in [`ackwise_capture::CaptureNotes::files`].
     pub file: u32,
+    /// Number in its file, counted from 1 as in Wireshark.
     pub number: u64,
     /// Endpoint that sent it: 0 opened the connection.
     pub from: usize,
@@ -24,17 +25,19 @@ pub struct Step {
     pub flags: u16,
     /// ECN bits of the IP header: 3 is "congestion experienced".
     pub ecn: u8,
+    /// Payload length according to the IP header, even if less was captured.
     pub payload_bytes: u32,
     /// Length of the IP packet including its header; above the MTU where offloads merged packets.
     pub ip_bytes: u32,
-    /// Time since the previous packet in either direction.
+    /// Time since the previous packet in either direction, nanoseconds.
     pub silence_ns: u64,
-    /// Queueing delay between `from` and the capture point; None without timestamps.
+    /// Queueing delay between `from` and the capture point, nanoseconds; None without timestamps.
     pub queued_ns: Option<u64>,
-    /// Recent minimum RTT between the capture point and each endpoint; None before the first
-    /// sample.
+    /// Recent minimum RTT between the capture point and each endpoint, nanoseconds; None before the
+    /// first sample.
     pub distance_ns: [Option<u64>; 2],
-    /// Minimum RTT between the capture point and each endpoint.
+    /// Minimum RTT between the capture point and each endpoint, nanoseconds; None before the first
+    /// sample.
     pub least_ns: [Option<u64>; 2],
     /// The packet as data of `from`.
     pub data: Data,
@@ -43,6 +46,7 @@ pub struct Step {
 }
 
 impl Step {
+    /// Whether any bit of `flag` is set in [`Step::flags`].
     pub fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
@@ -55,12 +59,12 @@ impl Step {
             && self.data.kind == DataKind::None
     }
 
-    /// Minimum RTT of the whole path, without queues.
+    /// Minimum RTT of the whole path without queues, nanoseconds.
     pub fn least_rtt_ns(&self) -> Option<u64> {
         self.least_ns.into_iter().flatten().reduce(|a, b| a + b)
     }
 
-    /// Recent RTT of the whole path, as far as samples show it.
+    /// Recent RTT of the whole path as far as samples show it, nanoseconds.
     pub fn rtt_ns(&self) -> Option<u64> {
         match self.distance_ns {
             [None, None] => None,
@@ -90,13 +94,16 @@ pub enum DataKind {
     /// No data.
     #[default]
     None,
+    /// A SYN, with or without ACK.
     Syn,
     /// A repeated SYN.
     SynAgain,
+    /// Data above the highest number so far.
     New,
     /// Data below the highest number, never seen before and not retransmitted: the network, or the
     /// capture, changed the order.
     OutOfOrder,
+    /// Data that was sent before.
     Retransmission(Cause),
     /// A number that is already acknowledged, sent to make the peer answer.
     KeepAlive,
@@ -107,6 +114,7 @@ pub enum DataKind {
 }
 
 impl DataKind {
+    /// Whether the packet repeats data.
     pub fn is_retransmission(self) -> bool {
         matches!(self, DataKind::Retransmission(_))
     }
@@ -120,9 +128,11 @@ impl DataKind {
 /// A packet's data, in the direction of its sender.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Data {
+    /// What kind of data the packet carries.
     pub kind: DataKind,
-    /// Sequence numbers of payload and FIN: [start, end).
+    /// First sequence number of payload and FIN.
     pub start: u64,
+    /// Sequence number after payload and FIN.
     pub end: u64,
     /// Wire segments: more than one where an offload merged them.
     pub segments: u32,
@@ -142,13 +152,17 @@ pub struct Data {
     pub ident: Ident,
     /// Whether it is the first retransmission of a recovery, or was sent by a timer.
     pub begins_recovery: bool,
-    /// For a retransmission: time at which the data had passed before, or its loss became visible.
+    /// For a retransmission: when the data had passed before, or its loss became visible; in
+    /// nanoseconds as in [`Step::time_ns`].
     pub lost_ns: Option<u64>,
-    /// Time since data of this endpoint last passed; None for the first.
+    /// Time since data of this endpoint last passed, nanoseconds; None for the first.
     pub since_data_ns: Option<u64>,
-    /// Highest number minus highest acknowledgment; 0 where no packet of the peer was seen.
+    /// Highest number minus highest acknowledgment before this packet; 0 where no packet of the
+    /// peer was seen.
     pub flight_before_bytes: u64,
+    /// Bytes in flight after this packet, counted in the same way.
     pub flight_bytes: u64,
+    /// What the data sender knew when it sent the packet.
     pub sender: SenderView,
 }
 
@@ -156,14 +170,15 @@ pub struct Data {
 /// one RTT between it and the sender earlier.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SenderView {
-    /// Highest acknowledgment, and right edge of the window.
+    /// Highest number acknowledged.
     pub una: u64,
+    /// Right edge of the window.
     pub edge: u64,
     /// Sequence number up to which the sender had sent before this packet.
     pub nxt: u64,
-    /// Time since an ACK reached the sender.
+    /// Time since an ACK reached the sender, nanoseconds.
     pub since_ack_ns: Option<u64>,
-    /// RTT between the capture point and the sender, including queueing at the time.
+    /// RTT between the capture point and the sender, nanoseconds, including queueing at the time.
     pub distance_ns: u64,
 }
 
@@ -204,18 +219,24 @@ pub enum AckKind {
 /// Payload bytes by the codepoint with which they reached the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcnBytes {
+    /// Bytes that arrived as ECT(0).
     pub ect0: u32,
+    /// Bytes that arrived CE-marked.
     pub ce: u32,
+    /// Bytes that arrived as ECT(1).
     pub ect1: u32,
 }
 
 /// A packet's acknowledgment of the other endpoint's data.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ack {
+    /// What the ACK does.
     pub kind: AckKind,
+    /// Acknowledgment number: the next byte that its sender expects.
     pub number: u64,
-    /// Bytes acknowledged for the first time, by number and by SACK.
+    /// Bytes acknowledged for the first time by number.
     pub acked_bytes: u64,
+    /// Bytes acknowledged for the first time by SACK.
     pub sacked_bytes: u64,
     /// Part of `acked_bytes` never seen, because the capture lost it or started later.
     pub unseen_bytes: u64,
@@ -227,21 +248,27 @@ pub struct Ack {
     pub sack_blocks: u32,
     /// Advertised window; the raw header field where `window_known` is false.
     pub window_bytes: u64,
+    /// Whether the window scale is known.
     pub window_known: bool,
-    /// Right edge of the window, and the distance it moved.
+    /// Right edge of the window.
     pub edge: u64,
+    /// Distance by which the right edge moved, bytes; negative where the window shrank.
     pub edge_moved_bytes: i64,
-    /// Bytes in flight at the capture point.
+    /// Bytes in flight at the capture point before this ACK.
     pub flight_before_bytes: u64,
+    /// Bytes in flight at the capture point after this ACK.
     pub flight_bytes: u64,
     /// Bytes that the receiver holds above a hole.
     pub sacked_in_all_bytes: u64,
+    /// Largest segment of the acknowledged direction, bytes.
     pub mss_bytes: u32,
-    /// Number of packets and segments acknowledged.
+    /// Number of packets acknowledged.
     pub packets: u32,
+    /// Number of wire segments in these packets.
     pub segments: u32,
-    /// Time since the oldest and the newest of these packets passed; None if there are none.
+    /// Time since the oldest of these packets passed, nanoseconds; None if there are none.
     pub oldest_ns: Option<u64>,
+    /// Time since the newest of these packets passed, nanoseconds; None if there are none.
     pub newest_ns: Option<u64>,
     /// Whether the number is the end of a packet.
     pub is_exact: bool,
@@ -250,7 +277,7 @@ pub struct Ack {
     /// Whether the receiver had a hole, or one of the packets was retransmitted: such an ACK is no
     /// sample of the RTT (Karn), nor of how ACKs are delayed.
     pub is_recovery: bool,
-    /// Time since the first packet with the echoed timestamp.
+    /// Time since the first packet with the echoed timestamp, nanoseconds.
     pub timestamp_rtt_ns: Option<u64>,
     /// Packets newly reported as CE-marked, modulo 8; None without Accurate ECN (RFC 9768).
     pub ce_marks: Option<u32>,

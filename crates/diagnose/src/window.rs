@@ -7,6 +7,7 @@ use crate::step::Step;
 use ackwise_capture::tcp_flag;
 use serde::Serialize;
 
+/// Bytes in flight and the windows that limit them.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Window {
     /// Whether the window scale is known; otherwise windows are raw header fields.
@@ -17,10 +18,11 @@ pub struct Window {
     pub sender_flight_bytes: Distribution,
     /// Window advertised by each packet of the receiver.
     pub window_bytes: Distribution,
-    /// Number of packets with a zero window, how often the window closed, and for how long in
-    /// total.
+    /// Number of packets with a zero window.
     pub zero_windows: u64,
+    /// Number of times that the window closed.
     pub closures: u64,
+    /// Total time for which the window was closed, nanoseconds.
     pub closed_ns: u64,
     /// Number of packets that filled the window.
     pub window_full_packets: u64,

@@ -60,7 +60,9 @@ pub(super) struct Fire {
 /// How often the policy would have sent the receiver's ACK.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Score {
+    /// Number of ACKs that the policy was compared on.
     pub acks: u32,
+    /// Number of these that it explains: it would have sent the same ACK at about the same time.
     pub explained: u32,
     /// Whether a random value was fitted to the first ACKs.
     pub is_fitted: bool,

@@ -27,18 +27,22 @@ pub enum Offload {
 /// Evidence: a packet in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Example {
+    /// Index of the file in [`ackwise_capture::CaptureNotes::files`].
     pub file: u32,
+    /// Number in that file, counted from 1 as in Wireshark.
     pub number: u64,
 }
 
+/// Properties of a receiver's ACKs, with a few packets as evidence for each.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct AckHabits {
-    /// Number of data packets larger than a segment, and their origin.
+    /// Number of data packets larger than a segment.
     pub merged_packets: u64,
+    /// Where these packets were merged; None if there are none.
     pub offload: Option<Offload>,
     /// Segments per ACK, for ACKs that leave as data arrives.
     pub prompt_segments: Distribution,
-    /// Wait of the oldest segment for every other ACK: the timer's delay.
+    /// Wait of the oldest segment for every other ACK, nanoseconds: the timer's delay.
     pub late_ns: Distribution,
     /// Number of ACKs at the start that acknowledge one segment each at once: the quickack phase.
     pub quick_acks: u64,
@@ -52,12 +56,17 @@ pub struct AckHabits {
     /// Number of ACKs closer together than a quarter of the distance of their data, although all of
     /// the data had passed before the first of them.
     pub compressed_acks: u64,
-    /// A few packets of each type.
+    /// ACKs that left as data arrived.
     pub prompt_examples: Vec<Example>,
+    /// ACKs that left later.
     pub late_examples: Vec<Example>,
+    /// ACKs for three segments or more.
     pub stretch_examples: Vec<Example>,
+    /// ACKs for a whole window.
     pub window_bound_examples: Vec<Example>,
+    /// Pure window updates.
     pub window_update_examples: Vec<Example>,
+    /// Data packets larger than a segment.
     pub merged_examples: Vec<Example>,
 }
 

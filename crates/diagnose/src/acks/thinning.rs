@@ -24,6 +24,7 @@ const REPEATED: i16 = -1;
 pub struct AckThinning {
     /// Number of pure ACKs that arrived after an ACK with a known identification.
     pub seen_acks: u64,
+    /// Number of pure ACKs that left the receiver but did not arrive.
     pub missing_acks: u64,
     /// Packets that arrived after a gap.
     pub missing_examples: Vec<Example>,

@@ -25,13 +25,15 @@ pub struct AckFeatures {
     pub advancing: u64,
     /// Number of these that acknowledge a whole window.
     pub window_bound: u64,
-    /// Whether the receiver's packets, and the sender's, are in the capture.
+    /// Whether the receiver's packets are in the capture.
     pub is_answered: bool,
+    /// Whether the data sender's packets are in the capture.
     pub has_data: bool,
     /// RTT between the capture point and the receiver, nanoseconds.
     pub distance_ns: Option<u64>,
 }
 
+/// How certain a verdict is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
@@ -66,13 +68,17 @@ pub struct AckVerdict {
     pub policies: Vec<&'static str>,
     /// Share of the judged ACKs that the first policy explains, 0 to 1.
     pub share: f64,
+    /// Number of ACKs that the policies were compared on.
     pub judged_acks: u32,
     /// Scores of all policies.
     pub scores: Vec<(&'static str, Score)>,
+    /// How certain the verdict is; None if undecided.
     pub confidence: Option<Confidence>,
+    /// Why there is no verdict; None if there is one.
     pub undecided: Option<Undecided>,
 }
 
+/// The verdict on these features.
 pub fn judge(features: &AckFeatures) -> AckVerdict {
     let judged_acks = features.scores.iter().map(|(_, s)| s.acks).max().unwrap_or(0);
     let verdict = AckVerdict { judged_acks, scores: features.scores.clone(), ..AckVerdict::default() };

@@ -10,9 +10,9 @@ use std::collections::{HashMap, HashSet};
 /// The packets of a flow. Times are relative to its first packet with data.
 #[derive(Debug)]
 pub struct FollowedFlow {
-    /// Time of that packet since the start of the run.
+    /// Time of that packet since the start of the run, nanoseconds.
     pub first_data_ns: i64,
-    /// Last relevant time: end of the run, or a FIN.
+    /// Last relevant time, nanoseconds: end of the run, or a FIN.
     pub end_ns: i64,
     /// Packets in order of time.
     pub packets: Vec<FollowedPacket>,
@@ -21,12 +21,17 @@ pub struct FollowedFlow {
 /// A packet at its sender. Sequence numbers are relative to the first byte of data of either end.
 #[derive(Clone, Debug)]
 pub struct FollowedPacket {
+    /// Time at which it left, nanoseconds.
     pub time_ns: i64,
     /// Whether the end that sends the data sent it.
     pub by_sender: bool,
+    /// First sequence number.
     pub seq: i64,
+    /// Payload bytes.
     pub payload_bytes: u32,
+    /// Acknowledgment number.
     pub ack: i64,
+    /// SACK blocks as (start, end), end not included.
     pub sacks: Vec<(i64, i64)>,
     /// Whether it starts below data sent before.
     pub again: bool,

@@ -12,14 +12,16 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// Time of day at the start of the run; times in traces and samples are relative to it.
+    /// Time of day at the start of the run, nanoseconds; times in traces and samples are relative
+    /// to it.
     pub start_ns: u64,
-    /// Packets after this time are not part of the run.
+    /// Time of day after which packets are not part of the run, nanoseconds.
     pub end_ns: u64,
-    /// Payload of a full segment; a larger packet is a merged one.
+    /// Payload of a full segment, bytes; a larger packet is a merged one.
     pub mss_bytes: u32,
-    /// Time of day from which the paths of ACKs are followed; None: they are not.
+    /// Time of day from which the paths of ACKs are followed, nanoseconds; None: they are not.
     pub paths_from_ns: Option<u64>,
+    /// The flows, in the order of their ports.
     pub flows: Vec<AskedFlow>,
 }
 
@@ -31,7 +33,7 @@ pub struct AskedFlow {
     pub down: bool,
     /// Maximum points of its trace; None: no trace.
     pub trace_limit: Option<usize>,
-    /// Times at which ACKs are counted.
+    /// Times at which ACKs are counted, nanoseconds since the start of the run.
     #[serde(default)]
     pub samples_ns: Vec<i64>,
 }
@@ -47,11 +49,15 @@ pub struct MeasuredFlow {
     pub acks_piggybacked: u64,
     /// Value of `acks_sent` at each of the requested times.
     pub acks_at_samples: Vec<usize>,
+    /// RTT samples at the sending host, nanoseconds.
     #[serde(skip)]
     pub rtt_ns: Vec<u64>,
+    /// Time from the arrival of data at the receiving host to its ACK, nanoseconds.
     #[serde(skip)]
     pub ack_latency_ns: Vec<u64>,
+    /// Data and ACKs over time; None unless requested.
     pub trace: Option<Trace>,
+    /// Fate of the ACKs on the path; None unless requested.
     #[serde(skip)]
     pub ack_path: Option<AckPath>,
 }
@@ -62,11 +68,17 @@ pub struct MeasuredFlow {
 pub struct Trace {
     #[serde(skip)]
     limit: usize,
+    /// Times at which data packets left, nanoseconds since the start of the run.
     pub data_time_ns: Vec<i64>,
+    /// Sequence number of the first byte of each.
     pub data_seq: Vec<i64>,
+    /// Payload bytes of each.
     pub data_bytes: Vec<u32>,
+    /// Whether each repeats data.
     pub data_retransmitted: Vec<bool>,
+    /// Times at which ACKs left, nanoseconds since the start of the run.
     pub ack_time_ns: Vec<i64>,
+    /// Acknowledgment number of each.
     pub ack_seq: Vec<i64>,
     /// Reasons of the ACKs; empty, because captures do not show them.
     pub ack_reason: Vec<&'static str>,

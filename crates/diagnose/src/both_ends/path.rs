@@ -13,12 +13,15 @@ const PAUSE_NS: u64 = 200_000_000;
 /// ACKs after the last one that arrived are in flight and not counted.
 #[derive(Debug, Default, Serialize)]
 pub struct AckPath<Delays = Vec<u64>> {
+    /// Number of pure ACKs that left the receiving host.
     pub acks_sent: u64,
+    /// Number of these that did not arrive.
     pub acks_dropped: u64,
-    /// Delays from one host to the other.
+    /// Delays from one host to the other, nanoseconds.
     pub delay_ns: Delays,
     /// Number of ACKs that advance nothing.
     pub duplicate_acks_sent: u64,
+    /// Number of these that did not arrive.
     pub duplicate_acks_dropped: u64,
     /// Bytes reported by SACK, each counted once.
     pub sacked_bytes: u64,
@@ -28,6 +31,7 @@ pub struct AckPath<Delays = Vec<u64>> {
     pub data_bytes: u64,
     /// Number of gaps between data of at least Linux's minimum RTO.
     pub pauses: u64,
+    /// Total length of these gaps, nanoseconds.
     pub paused_ns: u64,
 }
 

@@ -10,14 +10,18 @@ use std::collections::BTreeMap;
 /// A part of a transfer with one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Span {
+    /// Start, nanoseconds since the start of the capture.
     pub from_ns: u64,
+    /// End, counted in the same way.
     pub to_ns: u64,
+    /// What limited throughput in this time.
     pub limit: Limit,
 }
 
 /// One limit's share of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
+    /// Time with this limit, nanoseconds.
     pub ns: u64,
     /// Bytes acknowledged in that time.
     pub bytes: u64,
@@ -28,17 +32,19 @@ pub struct Share {
 pub struct Judgment {
     /// Share of each limit; the times add up to the transfer's duration.
     pub limits: BTreeMap<Limit, Share>,
-    /// Time in ack-stall, by the sender's reason to wait.
+    /// Time in ack-stall by the sender's reason to wait, nanoseconds.
     pub stalls_ns: BTreeMap<Stall, u64>,
     /// Time in sending-application spent waiting for the peer's data.
     pub answers: Answers,
     /// Periods in order of time, without gaps, each with its dominant limit.
     pub spans: Vec<Span>,
-    /// Minimum RTT of the whole path, and mean of all samples.
+    /// Minimum RTT of the whole path, nanoseconds.
     pub rtt_min_ns: Option<u64>,
+    /// Mean of all RTT samples, nanoseconds.
     pub rtt_mean_ns: Option<u64>,
-    /// Maximum bytes in flight, and largest window advertised.
+    /// Maximum bytes in flight.
     pub flight_max_bytes: u64,
+    /// Largest window advertised.
     pub window_max_bytes: u64,
     /// Payload rate of the slowest link; None where packets do not show it.
     pub link_bytes_per_s: Option<f64>,

@@ -60,7 +60,9 @@ pub(super) enum Wait {
 /// waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Answers {
+    /// Number of these waits.
     pub waits: u64,
+    /// Their total time, nanoseconds.
     pub ns: u64,
 }
 

@@ -32,10 +32,11 @@ use recorder::Recorder;
 /// A transfer as identified by the diagnosis of the same capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanted {
+    /// The two endpoints of the connection, in either order.
     pub endpoints: [SocketAddr; 2],
-    /// Time of the connection's first packet since the start of the capture.
+    /// Time of the connection's first packet, nanoseconds since the start of the capture.
     pub start_ns: u64,
-    /// Index of the endpoint that sends.
+    /// Index of the endpoint that sends, as in [`crate::Connection::endpoints`].
     pub of: usize,
     /// Maximum number of points per track.
     pub most_points: usize,

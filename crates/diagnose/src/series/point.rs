@@ -62,13 +62,17 @@ impl<T: Copy + Ord> Range<T> {
 /// Data that passed for the first time. Sequence numbers are relative to the transfer's first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
+    /// Time and packet numbers.
     pub place: Place,
-    /// Lowest first sequence number, and one after the highest last.
+    /// Lowest first sequence number.
     pub start: i64,
+    /// Sequence number after the highest byte.
     pub end: i64,
+    /// Payload bytes.
     pub payload_bytes: u64,
     /// Bytes in flight as the data sender saw them.
     pub flight_bytes: Range<u64>,
+    /// Advertised window.
     pub window_bytes: Range<u64>,
 }
 
@@ -128,7 +132,9 @@ impl Kinds {
 /// ACKs of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acks {
+    /// Time and packet numbers.
     pub place: Place,
+    /// Number of ACKs of each type.
     pub kinds: Kinds,
     /// Acknowledgment number.
     pub number: Range<i64>,
@@ -136,7 +142,7 @@ pub struct Acks {
     pub edge: Option<Range<i64>>,
     /// Bytes that reached the receiver, according to acknowledgment number or SACK blocks.
     pub delivered_bytes: u64,
-    /// RTT of the whole path.
+    /// RTT of the whole path, nanoseconds; None without a sample.
     pub rtt_ns: Option<Range<u64>>,
 }
 
@@ -196,12 +202,19 @@ impl Point for Acks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
+    /// Data sent again because duplicate ACKs or SACK blocks reported its loss.
     FastRetransmission,
+    /// Data sent again by the retransmission timer.
     TimeoutRetransmission,
+    /// A tail loss probe (RFC 8985, 7).
     TailLossProbe,
+    /// Data sent again without a visible cause.
     UnclearRetransmission,
+    /// Data that the network, or the capture, reordered.
     OutOfOrder,
+    /// A keep-alive (RFC 9293, 3.8.4).
     KeepAlive,
+    /// A window probe (RFC 9293, 3.8.6.1).
     WindowProbe,
     /// A block that the receiver holds above a hole.
     Sack,
@@ -214,11 +227,15 @@ pub enum Mark {
 /// Range of sequence numbers that a mark refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
+    /// Time and packet numbers.
     pub place: Place,
+    /// Lowest sequence number.
     pub start: i64,
+    /// Sequence number after the highest byte.
     pub end: i64,
-    /// Total size of all, and of the payload that was not seen before.
+    /// Total size of all.
     pub bytes: u64,
+    /// Payload bytes that were not seen before.
     pub new_bytes: u64,
 }
 

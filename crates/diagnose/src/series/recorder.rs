@@ -15,8 +15,11 @@ const CE: u8 = 3;
 /// One transfer as points.
 #[derive(Clone, Debug, Serialize)]
 pub struct Series {
+    /// Data that passed for the first time.
     pub data: Track<Data>,
+    /// ACKs of the receiver.
     pub acks: Track<Acks>,
+    /// Retransmissions, SACK blocks and other events, by type.
     pub marks: BTreeMap<Mark, Track<Piece>>,
 }
 

@@ -32,6 +32,7 @@ impl<P: Point> Track<P> {
         Track { points: Vec::new(), most: most.max(2), each: 1, in_last: 0 }
     }
 
+    /// Adds a point; merges neighbours where the track is full.
     pub fn push(&mut self, point: P) {
         match self.points.last_mut() {
             Some(last) if self.in_last < self.each => {
@@ -64,6 +65,7 @@ impl<P: Point> Track<P> {
         self.each *= 2;
     }
 
+    /// The points in order of time.
     pub fn points(&self) -> &[P] {
         &self.points
     }
