@@ -15,9 +15,9 @@
 //! # Ok::<(), ackwise_capture::CaptureError>(())
 //! ```
 //!
-//! [`shelves`] collects packets until those of the same few connections can be followed together,
-//! in one thread or several; [`table`] finds the connection of a packet; [`flow`] interprets the
-//! packet once, as a [`step::Step`]; [`observers`] watch the steps. A connection has two halves:
+//! `shelves` collects packets until those of the same few connections can be followed together,
+//! in one thread or several; `table` finds the connection of a packet; `flow` interprets the
+//! packet once, as a [`step::Step`]; `observers` watch the steps. A connection has two halves:
 //! the data of one endpoint, with its acknowledgment by the other.
 //!
 //! Input is untrusted: nothing panics, and memory is bounded for each connection.

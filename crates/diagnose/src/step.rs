@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! The interpretation of one packet. [`crate::flow`] computes it once; observers read it.
+//! The interpretation of one packet. `crate::flow` computes it once; observers read it.
 //!
 //! A packet does two things: it carries data of the endpoint that sent it ([`Data`]), and it
 //! acknowledges data of the other ([`Ack`]). Times and bytes are those at the capture point;
