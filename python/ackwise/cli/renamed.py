@@ -9,11 +9,16 @@ def current(words: Sequence[str]) -> tuple[list[str], str]:
     command, *rest = words or [""]
     old, new = "", [""]
     if command == "diagnose" and {"--live", "--unit", "--dashboard"} & set(rest):
-        rest, _live = _without(rest, "--live", takes_value=False)
+        # "-" is the file of --json, which takes none today
+        rest = [word for word in rest if word not in ("--live", "--quiet", "-")]
+        rest = ["--json" if word == "--json=-" else word for word in rest]
         old, new = "diagnose --live", ["live"]
+    elif command == "compare" and "--list" in rest and {"--capture", "--on"} & _names(rest):
+        old, new, rest = "compare ... --list", ["compare", "--list"], []
     elif command == "compare" and "--capture" in _names(rest):
         rest, (capture,) = _without(rest, "--capture")
         rest, _jobs = _without(rest, "--jobs")
+        rest, _long = _without(rest, "--allow-long", takes_value=False)
         old, new = "compare --capture", ["replay", capture]
     elif command == "compare" and "--on" in _names(rest):
         rest, (place,) = _without(rest, "--on")
@@ -25,7 +30,7 @@ def current(words: Sequence[str]) -> tuple[list[str], str]:
             rest, _long = _without(rest, "--allow-long", takes_value=False)
     if not old:
         return list(words), ""
-    shown = " ".join(new[: 2 if new[0] in ("lab", "device") else 1])
+    shown = " ".join(new[: 1 if new[0] == "replay" else 2])
     return [*new, *rest], f"`{old}` is now `ackwise {shown}`"
 
 

@@ -16,7 +16,7 @@ from ackwise.twin.entries import (
 from ackwise.twin.run import SHOWN, FlowPair, Measure, Twin, Twins
 from ackwise.twin.wire import Packet
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _CELL = "tables[].cells[]"
 _DIVERGENCE = f"{_CELL}.divergences[]"
