@@ -333,8 +333,8 @@ def _stall(transfer: Transfer) -> Advice:
             "a short segment waits for the ACK of the previous one, which the receiver delays: "
             f"{time(count_s)} in total",
             SENDER,
-            "set TCP_NODELAY in the sending application, or write head and body in one call; at "
-            "the receiver, the ACK policy a3 ends such stalls",
+            "set TCP_NODELAY in the sending application, or write head and body in one call"
+            f"{_acks_at_once(transfer)}",
             "int on = 1; setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);",
         )
     buffer = _RECEIVE if kind == "receive-window" else _SEND
@@ -344,8 +344,19 @@ def _stall(transfer: Transfer) -> Advice:
         f"{time(count_s)} of waiting for its delayed-ACK timer",
         buffer.owner,
         f"let the {buffer.name} buffer hold at least four segments; an application that does not "
-        f"set {buffer.option} has more",
+        f"set {buffer.option} has more{_acks_at_once(transfer)}",
         f"int size = {segments}; setsockopt(fd, SOL_SOCKET, {buffer.option}, &size, sizeof size);",
+    )
+
+
+def _acks_at_once(transfer: Transfer) -> str:
+    """The remedy at the receiver: ACKs that do not wait, for new connections from this sender."""
+    address = transfer.sender.rpartition(":")[0].strip("[]")
+    ip = "ip -6" if ":" in address else "ip"
+    return (
+        ". If only the receiver can be changed: no delayed ACKs for this sender, on Linux by "
+        f"{ip} route replace {address} via GATEWAY dev DEVICE quickack 1 (without via on "
+        "the same network), or by TCP_QUICKACK after each read"
     )
 
 
