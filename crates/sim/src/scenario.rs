@@ -64,7 +64,7 @@ keys! {
         /// an access link of its own for each flow, at both ends; absent: none
         #[serde(default)]
         pub access: Option<Access>,
-        /// the client's processor, at its costs, serves the server too: both hosts are one machine
+        /// one processor, with the client's costs, serves both hosts
         #[serde(default)]
         pub one_processor: bool,
         /// the client's host
@@ -73,7 +73,7 @@ keys! {
         /// the server's host
         #[serde(default)]
         pub server: HostSpec,
-        /// the flows, at least one group
+        /// groups of flows, at least one
         pub groups: Vec<FlowGroup>,
         /// what is kept besides the summary
         #[serde(default)]
@@ -88,7 +88,7 @@ keys! {
     pub struct RecordSpec {
         /// keep a time-sequence trace (data, ACKs with reasons) of the first flow of each group
         pub trace: bool,
-        /// most trace points kept for a flow
+        /// maximum number of trace points per flow
         pub trace_limit: u32,
     }
 }
@@ -169,7 +169,7 @@ keys! {
         /// up and down share one half-duplex medium (set it in both)
         #[serde(default)]
         pub shared_medium: bool,
-        /// timed as the lab's links are: by HTB and netem, and by a clock of 256 ns
+        /// packet times as on the lab's links: HTB, netem and a clock of 256 ns
         #[serde(default)]
         pub lab_clock: bool,
     }
@@ -188,9 +188,9 @@ choice! {
         AckFilter,
         /// `AckSeparation` with `AckFilter` in the ACKs' own queue.
         AckSeparationFilter,
-        /// RFC 8289.
+        /// CoDel (RFC 8289).
         Codel,
-        /// RFC 8290.
+        /// fq_codel (RFC 8290).
         FqCodel,
         /// Linux's packet scheduler: flows in turns, no AQM.
         Fq,
@@ -317,25 +317,25 @@ keys! {
         pub data_sent_ns: u64 [0..=S],
         /// processor time per ACK received
         pub ack_received_ns: u64 [0..=S],
-        /// processor time per KiB that an arriving packet acknowledges, in addition
+        /// additional processor time per KiB that an arriving packet acknowledges
         // A sender frees each segment, so an ACK for many costs more than one for two.
         pub acknowledged_kib_ns: u64 [0..=S],
         /// processor time per ACK sent
         pub ack_sent_ns: u64 [0..=S],
-        /// processor time per data segment received that a policy other than `linux` judges, in addition
+        /// additional processor time per data segment received, with any policy but `linux`
         // Policy `linux` is the kernel's own code.
         pub policy_ns: u64 [0..=S],
         /// largest send buffer of a connection; absent: no limit
         pub send_buffer_max_bytes: Option<u64> [256..=BUFFER_MAX],
         /// largest receive buffer of a connection; absent: no limit
         pub recv_buffer_max_bytes: Option<u64> [256..=WINDOW_MAX],
-        /// most packets that wait for the processor
+        /// maximum number of packets waiting for the processor
         // Later arrivals are dropped (Linux `net.core.netdev_max_backlog`).
         pub backlog_packets: u32 [1..=PACKETS_MAX],
         /// largest merged segment
         // 0: neighbouring segments of a flow are not merged.
         pub gro_max_bytes: u32 [0..=1 << 20],
-        /// arrivals are collected for this long before TCP gets them
+        /// time for which arrivals are collected before TCP processes them
         // Interrupt moderation, NAPI.
         pub gro_window_ns: u64 [0..=S],
         /// the application as a process: packet processing has priority over it; absent: it reads and
@@ -384,16 +384,16 @@ keys! {
         /// processor time per read: wake-up and system call
         // A read takes all there is.
         pub read_ns: u64 [0..=S],
-        /// processor time per KiB read, in addition
+        /// additional processor time per KiB read
         pub read_kib_ns: u64 [0..=S],
         /// processor time per write of bulk: wake-up and system call
         // A write is one segment, or what `turn_bytes` allows.
         pub write_ns: u64 [0..=S],
-        /// processor time per KiB written by bulk, in addition
+        /// additional processor time per KiB written by bulk
         pub write_kib_ns: u64 [0..=S],
         /// bytes that bulk writes before another process gets its turn; 0: one segment
         pub turn_bytes: u64 [0..=BUFFER_MAX],
-        /// most packets handled in a row while the process waits
+        /// maximum number of packets processed in a row while the process waits
         // The default is what Linux takes from a card in one poll (NAPI_POLL_WEIGHT).
         pub turn_packets: u32 [1..=PACKETS_MAX],
     }
@@ -430,7 +430,7 @@ keys! {
     pub struct FlowGroup {
         /// unique name of the group
         pub name: String,
-        /// number of flows (with Poisson arrivals: at most)
+        /// number of flows; with Poisson arrivals, the maximum
         #[serde(default = "d::count")]
         pub count: u32 [1..=100_000],
         /// down: the server sends the data; up: the client does
@@ -456,8 +456,8 @@ keys! {
         /// TCP of the data receiver
         #[serde(default)]
         pub receiver: ReceiverSpec,
-        /// connections open with a handshake where both ends are Linux's: recovery sack, socket linux;
-        /// elsewhere, and with false, they begin established
+        /// connections open with a handshake where both ends are Linux (recovery sack, socket linux);
+        /// otherwise, and with false, they start established
         #[serde(default = "d::handshake")]
         pub handshake: bool,
         /// the application
@@ -554,7 +554,7 @@ choice! {
         /// RFC 6675, with tail-loss probe.
         #[default]
         Sack,
-        /// RFC 6582.
+        /// NewReno (RFC 6582).
         Newreno,
         /// Retransmission timeout only.
         Timeout,
@@ -582,9 +582,9 @@ keys! {
         /// initial congestion window
         // RFC 6928: 10.
         pub initial_window_segments: u32 [1..=10_000],
-        /// send buffer: most bytes written and not yet acknowledged
+        /// send buffer: maximum bytes written and not yet acknowledged
         pub send_buffer_bytes: u64 [1..=BUFFER_MAX],
-        /// the send buffer grows with the congestion window, to twice of it
+        /// the send buffer grows with the congestion window, to twice its size
         // Linux's growth (tcp_sndbuf_expand); otherwise the buffer has its full size from the
         // start.
         pub send_buffer_grows: bool,
@@ -656,8 +656,8 @@ keys! {
         /// initial receive buffer; memory if it grows
         // The largest window at the start.
         pub recv_buffer_bytes: u64 [256..=WINDOW_MAX],
-        /// limit of receive-buffer autotuning, memory of which a segment takes 896 bytes besides its
-        /// payload (Linux, tcp_rmem); 0: fixed buffer
+        /// limit of receive-buffer autotuning, in memory (Linux, tcp_rmem): a segment takes its payload
+        /// and 896 bytes; 0: fixed buffer
         // Fixed too if it is less than the buffer.
         pub recv_buffer_max_bytes: u64 [0..=WINDOW_MAX],
         /// window scaling; without it the window is at most 65535 bytes
@@ -676,7 +676,7 @@ keys! {
         /// an ACK is sent once the application has read the data it covers (4.3BSD)
         // TCP output runs at the end of a read; the ACK offers the room that the read made.
         pub ack_after_read: bool,
-        /// the longest delay that this host allows an ACK, whatever the policy (Linux, tcp_delack_max)
+        /// maximum delay of an ACK on this host, whatever the policy (Linux, tcp_delack_max)
         pub ack_delay_max_ns: u64 [1_000_000..=ackwise_core::MAX_DELAY_NS],
         /// socket layer
         pub socket: SocketLayer,

@@ -102,15 +102,15 @@ class Process:
     read_ns: int = 0
     """processor time per read: wake-up and system call"""
     read_kib_ns: int = 0
-    """processor time per KiB read, in addition"""
+    """additional processor time per KiB read"""
     write_ns: int = 0
     """processor time per write of bulk: wake-up and system call"""
     write_kib_ns: int = 0
-    """processor time per KiB written by bulk, in addition"""
+    """additional processor time per KiB written by bulk"""
     turn_bytes: int = 0
     """bytes that bulk writes before another process gets its turn; 0: one segment"""
     turn_packets: int = 64
-    """most packets handled in a row while the process waits"""
+    """maximum number of packets processed in a row while the process waits"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class Record:
     trace: bool = False
     """keep a time-sequence trace (data, ACKs with reasons) of the first flow of each group"""
     trace_limit: int = 0
-    """most trace points kept for a flow"""
+    """maximum number of trace points per flow"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,9 +146,9 @@ class Sender:
     initial_window_segments: int = 10
     """initial congestion window"""
     send_buffer_bytes: int = 4194304
-    """send buffer: most bytes written and not yet acknowledged"""
+    """send buffer: maximum bytes written and not yet acknowledged"""
     send_buffer_grows: bool = False
-    """the send buffer grows with the congestion window, to twice of it"""
+    """the send buffer grows with the congestion window, to twice its size"""
     low_water_bytes: int = 0
     """socket bsd43: a blocked writer wakes when this much of the send buffer is free, or all of it
     if it is smaller; 0: one cluster
@@ -172,8 +172,8 @@ class Receiver:
     recv_buffer_bytes: int = 131072
     """initial receive buffer; memory if it grows"""
     recv_buffer_max_bytes: int = 6291456
-    """limit of receive-buffer autotuning, memory of which a segment takes 896 bytes besides its
-    payload (Linux, tcp_rmem); 0: fixed buffer
+    """limit of receive-buffer autotuning, in memory (Linux, tcp_rmem): a segment takes its payload
+    and 896 bytes; 0: fixed buffer
     """
     window_scaling: bool = True
     """window scaling; without it the window is at most 65535 bytes"""
@@ -188,8 +188,7 @@ class Receiver:
     ack_after_read: bool = False
     """an ACK is sent once the application has read the data it covers (4.3BSD)"""
     ack_delay_max_ns: int = 500000000
-    """the longest delay that this host allows an ACK, whatever the policy (Linux, tcp_delack_max)
-    """
+    """maximum delay of an ACK on this host, whatever the policy (Linux, tcp_delack_max)"""
     socket: SocketLayer = "linux"
     """socket layer"""
 
@@ -324,7 +323,7 @@ class Channel:
     shared_medium: bool = False
     """up and down share one half-duplex medium (set it in both)"""
     lab_clock: bool = False
-    """timed as the lab's links are: by HTB and netem, and by a clock of 256 ns"""
+    """packet times as on the lab's links: HTB, netem and a clock of 256 ns"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,22 +337,21 @@ class Host:
     ack_received_ns: int = 0
     """processor time per ACK received"""
     acknowledged_kib_ns: int = 0
-    """processor time per KiB that an arriving packet acknowledges, in addition"""
+    """additional processor time per KiB that an arriving packet acknowledges"""
     ack_sent_ns: int = 0
     """processor time per ACK sent"""
     policy_ns: int = 0
-    """processor time per data segment received that a policy other than `linux` judges, in addition
-    """
+    """additional processor time per data segment received, with any policy but `linux`"""
     send_buffer_max_bytes: int | None = None
     """largest send buffer of a connection; absent: no limit"""
     recv_buffer_max_bytes: int | None = None
     """largest receive buffer of a connection; absent: no limit"""
     backlog_packets: int = 1000
-    """most packets that wait for the processor"""
+    """maximum number of packets waiting for the processor"""
     gro_max_bytes: int = 0
     """largest merged segment"""
     gro_window_ns: int = 0
-    """arrivals are collected for this long before TCP gets them"""
+    """time for which arrivals are collected before TCP processes them"""
     process: Process = Process()
     """the application as a process: packet processing has priority over it; absent: it reads and
     writes at once and at no cost
@@ -370,7 +368,7 @@ class FlowGroup:
     name: str
     """unique name of the group"""
     count: int = 1
-    """number of flows (with Poisson arrivals: at most)"""
+    """number of flows; with Poisson arrivals, the maximum"""
     direction: DataDirection = "down"
     """down: the server sends the data; up: the client does"""
     start_ns: int = 0
@@ -388,8 +386,8 @@ class FlowGroup:
     receiver: Receiver = Receiver()
     """TCP of the data receiver"""
     handshake: bool = True
-    """connections open with a handshake where both ends are Linux's: recovery sack, socket linux;
-    elsewhere, and with false, they begin established
+    """connections open with a handshake where both ends are Linux (recovery sack, socket linux);
+    otherwise, and with false, they start established
     """
     app: App
     """the application"""
@@ -426,12 +424,12 @@ class Scenario:
     access: Access | None = None
     """an access link of its own for each flow, at both ends; absent: none"""
     one_processor: bool = False
-    """the client's processor, at its costs, serves the server too: both hosts are one machine"""
+    """one processor, with the client's costs, serves both hosts"""
     client: Host = Host()
     """the client's host"""
     server: Host = Host()
     """the server's host"""
     groups: tuple[FlowGroup, ...]
-    """the flows, at least one group"""
+    """groups of flows, at least one"""
     record: Record = Record()
     """what is kept besides the summary"""

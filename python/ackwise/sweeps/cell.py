@@ -32,13 +32,13 @@ Row = dict[str, Any]
 BESIDE = "linux"  # prefix of the columns with the kernel's results
 
 KEYS = {
-    "cell": "hash of the scenario and of what ran it: the same hash, the same figures",
+    "cell": "hash of the scenario and of the engine or kernel: equal hashes mean equal figures",
     "point": "number of the point in the space",
     "candidate": "policy as the space lists it; in a grid with its varied parameters",
     "<varied key>": "value at the point, with the unit in the name, such as `link.down.rate_bps`",
     f"{BESIDE}.<metric>": "with --on twin: the metric on the kernel; without the prefix it is the "
     "simulator's",
-    "not_run": "why the cell could not be run, and has no figures; else empty",
+    "not_run": "why the cell could not be run and has no figures; otherwise empty",
 }
 CELL = ("point", "candidate", "run")  # columns that identify a cell of a sweep
 _TYPES = {Kind.COUNT: pa.int64(), Kind.NUMBER: pa.float64(), Kind.FLAG: pa.bool_()}

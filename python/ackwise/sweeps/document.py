@@ -14,52 +14,55 @@ SCHEMA_VERSION = 1
 KEYS: dict[str, str] = {
     "schema_version": "version of these keys; increases when one is removed or changes meaning",
     "kind": '"sweep"',
-    "sweep.title": "the space's title",
-    "sweep.source": "where its values come from",
-    "sweep.world": "what runs it: simulator, linux or twin",
+    "sweep.title": "title of the space",
+    "sweep.source": "origin of its values",
+    "sweep.world": "where it runs: simulator, linux or twin",
     "sweep.made_by": "version of ackwise, and hash of the engine or kernel",
-    "sweep.identity": "hash of everything that the cells follow from",
+    "sweep.identity": "hash of everything that determines the cells",
     "sweep.sampling": "grid, random or sobol",
-    "sweep.group": "the group of flows that all else is about",
+    "sweep.group": "group of flows to which all figures refer",
     "sweep.workloads[]": "names of the workloads",
     "sweep.links[]": "names of the links",
-    "progress.parts": "files of the data set when it is complete",
-    "progress.parts_done": "files that are there and can be read",
-    "progress.cells": "runs of a policy at a point with a seed, when it is complete",
-    "progress.cells_done": "those that are there",
-    "progress.cells_not_run": "those among them that could not be run",
-    "progress.why_not_run": "why the first of them could not",
-    "progress.points": "points of the space",
-    "progress.points_complete": "points at which every policy ran; all below is about these",
+    "progress.parts": "number of files of the complete data set",
+    "progress.parts_done": "number of readable files",
+    "progress.cells": "number of cells of the complete data set: runs of a policy with a seed",
+    "progress.cells_done": "number of cells in the readable files",
+    "progress.cells_not_run": "number of these that could not be run",
+    "progress.why_not_run": "reason for the first of these",
+    "progress.points": "number of points of the space",
+    "progress.points_complete":
+        "number of points at which every policy ran; the figures below cover only these",
     "progress.damaged[]":
-        "files that cannot be read, and why; `ackwise sweep run` makes them again",
+        "unreadable files, with the reason; `ackwise sweep run` makes them again",
     "progress.remaining_s":
-        "time until it is complete, at the pace of the latest parts; null: it is complete, or the "
-        "pace is not known; the one figure here that depends on the time",
+        "time until it is complete, at the pace of the latest parts; null: complete, or pace "
+        "unknown; the only figure here that differs from run to run",
     "candidates[].candidate": "policy as the space lists it; in a grid with its varied parameters",
     "candidates[].best_share":
         "share of points at which it has the fewest ACKs among those within 1% of the best goodput",
     "candidates[].front_share":
         "share of points at which no other policy is at least as good in goodput, ACKs and RTT p99 "
         "and better in one",
-    "candidates[].front": "whether no other policy beats it so in the means below",
+    "candidates[].front": "whether no other policy beats it in this way in the means below",
     **{f"candidates[].{key}": f"mean over the points: {text}"
        for key, text in evaluate.MEASURES.items()},
     "beside.differences.<measure>.median_percent":
-        "with --on twin: median over points and policies of how far the simulator is from the "
-        "kernel; `beside` is null without",
-    "beside.differences.<measure>.worst_percent": "the largest of them",
+        "with --on twin: median deviation of the simulator from the kernel over points and "
+        "policies; `beside` is null otherwise",
+    "beside.differences.<measure>.worst_percent": "largest of these deviations",
     "beside.best_agrees_share":
-        "share of points at which the policy that is best in the simulator has, on the kernel, a "
-        "goodput within 1% of the best there",
+        "share of points at which the simulator's best policy has, on the kernel, a goodput "
+        "within 1% of the best there",
     "regions[].across.key": "a varied key",
     "regions[].across.classes[]": "its values, or ranges of them",
     "regions[].down.key": "another varied key",
     "regions[].down.classes[]": "its values, or ranges of them",
-    "regions[].points[][]": "points of each pair of classes, a list for each class of `down`",
-    "regions[].best[][]": "policy that is best at most of them; null: no points",
-    "regions[].best_share[][]": "share of the points at which it is",
-    "regions[].means.<measure>[][][]": "mean of a measure for each candidate, in their order",
+    "regions[].points[][]":
+        "number of points for each pair of classes, one list per class of `down`",
+    "regions[].best[][]": "policy that is best at most of these points; null: no points",
+    "regions[].best_share[][]": "share of these points at which that policy is best",
+    "regions[].means.<measure>[][][]":
+        "mean of the measure for each candidate, in the order of `candidates`",
 }  # fmt: skip
 
 

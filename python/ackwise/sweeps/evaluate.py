@@ -29,7 +29,7 @@ AXES_SHOWN = 10
 # Measures shown as surfaces, for each policy at a point.
 MEASURES = {
     "goodput_share": "goodput, as a share of the point's best",
-    "acks_per_segment": "pure ACKs for each data segment received",
+    "acks_per_segment": "pure ACKs per data segment received",
     "rtt_p99_ratio": "RTT p99, as a multiple of the point's lowest",
 }
 _TAKEN = ("goodput_bps", "acks", "segments_received", "rtt_p99_ns")

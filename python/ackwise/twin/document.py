@@ -26,12 +26,12 @@ _WORLDS = {
     "again": "on the kernel with other seeds",
 }
 _PACKET = {
-    "time_ns": "when it left",
-    "seq": "offset of its first byte of data",
-    "payload_bytes": "its payload; 0: a pure ACK",
-    "ack": "what it acknowledges",
-    "sacks[][]": "its SACK blocks, from and to",
-    "lost": "whether it was lost on the way",
+    "time_ns": "time of departure",
+    "seq": "offset of the first byte of data",
+    "payload_bytes": "payload; 0: a pure ACK",
+    "ack": "acknowledgment number, as an offset",
+    "sacks[][]": "SACK blocks, start and end",
+    "lost": "whether it was lost on the path",
     "words": "the packet in a sentence",
 }
 
@@ -44,10 +44,10 @@ def _figure_keys(path: str) -> dict[str, str]:
             "half width of its 95% confidence interval; null: one sample, or the same in every run"
         )
     keys[f"{path}.difference_percent"] = (
-        "how far the simulator lies above the kernel; null: not measured, or the kernel has 0 and "
-        "the simulator has not"
+        "by how much the simulator exceeds the kernel; null: not measured, or the kernel has 0 and "
+        "the simulator does not"
     )
-    keys[f"{path}.again_percent"] = "how far the kernel with other seeds does"
+    keys[f"{path}.again_percent"] = "by how much the kernel with other seeds exceeds it"
     return keys
 
 
@@ -58,30 +58,30 @@ KEYS: dict[str, str] = {
         key.replace("provenance.", "worlds.<world>."): text for key, text in provenance.KEYS.items()
     },
     **{key: text for key, text in document.KEYS.items() if key.startswith("plan.")},
-    "tolerance_ns": "a packet that leaves at times further apart than this is where they diverge",
-    "same_losses": "true: the simulator lost the packets that the kernel's run lost, and no others",
+    "tolerance_ns": "largest time difference at which both worlds still send the same packet",
+    "same_losses": "whether the simulator dropped exactly the packets that the kernel's run lost",
     "tables[].link": "name of the link",
     "tables[].workload": "name of the workload",
-    "tables[].skipped.<policy>": "why the policy was not run there: what the lab does not support",
+    "tables[].skipped.<policy>": "why the policy was not run: what the lab does not support",
     f"{_CELL}.policy": "label of the policy",
-    f"{_CELL}.group": "the group of flows",
+    f"{_CELL}.group": "group of flows",
     **_figure_keys(f"{_CELL}.metrics.<metric>"),
     **_figure_keys(f"{_CELL}.acks_by_reason.<reason>"),
-    f"{_CELL}.agreed_packets": "first flow, first seed: packets of both ends that are the same "
-    "until the worlds diverge; null: it sent no data in one of them",
+    f"{_CELL}.agreed_packets": "first flow, first seed: packets of both ends before the worlds "
+    "diverge; null: the flow sent no data in one of them",
     **{
-        f"{_CELL}.first_data_ns.{world}": f"when it sent its first data {_WORLDS[world]}, since "
-        "the start of the run; times below count from there; null: none"
+        f"{_CELL}.first_data_ns.{world}": f"first data {_WORLDS[world]}, since the start of the "
+        "run, from which the times below count; null: no data"
         for world in ("simulator", "linux")
     },
-    f"{_DIVERGENCE}.how": "content: another sequence number, length, ACK or SACK, or no packet; "
-    "time: further apart than the tolerance",
-    f"{_DIVERGENCE}.end": "whose packet: sender (of the data) or receiver",
-    f"{_DIVERGENCE}.number": "of the packet among those of that end, from 1",
-    f"{_DIVERGENCE}.time_ns": "when: the earlier of both packets",
+    f"{_DIVERGENCE}.how": "content: the packets differ in sequence number, length, ACK or "
+    "SACK, or one is missing; time: they leave further apart than the tolerance",
+    f"{_DIVERGENCE}.end": "end that sent the packet: sender (of the data) or receiver",
+    f"{_DIVERGENCE}.number": "number of the packet among those of that end, from 1",
+    f"{_DIVERGENCE}.time_ns": "departure of the earlier of the two packets",
     **{
         f"{_DIVERGENCE}.{world}.{key}": f"{text}, {_WORLDS[world]}; null instead of the packet: "
-        "none follows"
+        "there is none"
         for world in ("simulator", "linux")
         for key, text in _PACKET.items()
     },
