@@ -25,9 +25,9 @@ _TEXT = """\
 Checks whether Nagle's algorithm on the sender and delayed ACKs on the receiver can leave both hosts
 waiting, for how long, and which changes end it.
 
-Nothing is simulated: the rules of both hosts are followed step by step, with the policy itself as
-the receiver, without loss and without a limit from the congestion window.
-docs/experiments/deadlock.md shows how well that agrees with simulation.
+This is not a simulation: the rules of both hosts are applied step by step, with the policy's own
+code as the receiver, no loss and an unlimited congestion window. docs/experiments/deadlock.md
+compares the answers with simulation.
 """
 _EXAMPLES = """\
 ackwise deadlock --mss 9148 --send-buffer 16KiB --recv-buffer 40KiB \\
@@ -223,7 +223,7 @@ def _print(console: "Console", found: dict[str, Any]) -> None:
         "--socket",
         type=OneOf("linux", "bsd43"),
         default="linux",
-        help="how the sender's socket layer copies what the application writes",
+        help="sender's socket layer: how it copies what the application writes",
     ),
     option(
         "--policy",
@@ -242,7 +242,7 @@ def _print(console: "Console", found: dict[str, Any]) -> None:
     option(
         "--no-timestamps",
         is_flag=True,
-        help="no RFC 7323 timestamps: Linux then estimates the RTT by how long a window takes",
+        help="no RFC 7323 timestamps: Linux then estimates the RTT from the duration of a window",
     ),
 )
 @group(

@@ -32,29 +32,29 @@ ackwise policy list --json
 ackwise policy list --loaded
 """
 _LOAD_TEXT = """\
-FILE holds a policy as BPF programs; `make -C linux/bpf` makes such files of policies of core/. It
-needs root, libbpf, and a kernel with linux/patches, a JIT and BTF. Applications, routes and sysctls
-choose the policy by its name from then on. One of the same name and parameters is replaced: its
-connections keep it, new ones get the other.
+FILE contains a policy as BPF programs; `make -C linux/bpf` builds such files from the policies of
+core/. Loading needs root, libbpf, and a kernel with linux/patches, a JIT and BTF. Applications,
+routes and sysctls can then select the policy by name. A loaded policy with the same name and
+parameters is replaced: existing connections keep it, new connections get the new one.
 """
 _LOAD_EXAMPLES = """\
 ackwise policy load linux/bpf/build/delayed.bpf.o
 ackwise policy load linux/bpf/build/delayed.bpf.o --json
 """
 _UNLOAD_TEXT = """\
-From then on no connection gets the policy; those that have it keep it, and it leaves the kernel
-with the last of them. Network namespaces whose default it is return to the kernel's own rules.
+New connections no longer get the policy. Existing ones keep it, and the kernel frees it with the
+last of them. Network namespaces that use it as their default return to the kernel's own rules.
 """
 _UNLOAD_EXAMPLES = """\
 ackwise policy unload bpfdelayed
 """
 _PRICE_TEXT = """\
-`greedy` and `dynamic` weigh an ACK against the time that segments wait for it. An ACK occupies
-what is scarce for a time: a processor or the air (--ack-cost), or an uplink (--uplink). While data
-arrive at RATE, ACKs may have SHARE of it, which allows one ACK for K segments; the price L is the
-waiting time at which that is the cheapest schedule. `greedy` then sends just that, `dynamic`,
-whose threshold is random, a fifth more on average. In the kernel the rail `flight` asks for several
-ACKs in each RTT: --rtt says whether that is more.
+`greedy` and `dynamic` weigh the cost of an ACK against the time that segments wait for it. An ACK
+takes time on a processor or on the air (--ack-cost), or on an uplink (--uplink). While data arrives
+at RATE, ACKs may use SHARE of that resource, which allows one ACK per K segments. The price L is
+the waiting time at which this is the cheapest schedule. `greedy` then sends exactly one ACK per K
+segments; `dynamic`, whose threshold is random, sends a fifth more on average. The kernel's rail
+`flight` requires several ACKs per RTT; with --rtt, the answer says whether that is more.
 """
 _PRICE_EXAMPLES = """\
 ackwise policy price --uplink 1mbit --rate 50mbit
@@ -156,7 +156,7 @@ def command() -> None:
 
 @command.command("list", short_help="List every policy in one line", examples=_LIST_EXAMPLES)
 @others(
-    option("--loaded", is_flag=True, help="only those that `ackwise policy load` has loaded"),
+    option("--loaded", is_flag=True, help="only policies loaded with `ackwise policy load`"),
     options.AS_JSON,
 )
 def list_(loaded: bool, as_json: bool) -> int:
@@ -216,11 +216,11 @@ def load(file: str, as_json: bool) -> int:
 
 @command.command(
     "unload",
-    short_help="Take a loaded policy away",
+    short_help="Unload a policy from the running kernel",
     text=_UNLOAD_TEXT,
     examples=_UNLOAD_EXAMPLES,
 )
-@argument("name", help="policy that `ackwise policy load` has loaded")
+@argument("name", help="policy loaded with `ackwise policy load`")
 def unload(name: str) -> int:
     """Exit code; raises InputError for a name that is not loaded."""
     from ackwise.host import bpf
@@ -232,7 +232,7 @@ def unload(name: str) -> int:
 
 @command.command(
     "price",
-    short_help="Turn what an ACK costs into the price that greedy and dynamic take",
+    short_help="Convert the cost of an ACK into the price parameter of greedy and dynamic",
     text=_PRICE_TEXT,
     examples=_PRICE_EXAMPLES,
 )
@@ -255,7 +255,7 @@ def unload(name: str) -> int:
         type=Quantity("SIZE", 40, 2000),
         metavar="SIZE",
         default="52B",
-        help="what an ACK occupies of the uplink, headers of the link included",
+        help="size of an ACK on the uplink, with link-layer headers",
     ),
 )
 @group(
@@ -265,20 +265,20 @@ def unload(name: str) -> int:
         type=Quantity("RATE", 1000, 10**12),
         metavar="RATE",
         required=True,
-        help="rate at which data arrive",
+        help="rate at which data arrives",
     ),
     option(
         "--share",
         type=Quantity("SHARE", 1, 10**6),
         metavar="SHARE",
         default="10%",
-        help="share of the processor, the air or the uplink that ACKs may have",
+        help="share of the processor, the air or the uplink for ACKs",
     ),
     option(
         "--rtt",
         type=Duration(),
         metavar="TIME",
-        help="round-trip time: then it says what ACKs take under the kernel's rails",
+        help="round-trip time, to add the share that ACKs take under the kernel's rails",
     ),
 )
 @others(options.AS_JSON)
@@ -307,21 +307,21 @@ def price(
         print(json.dumps(found.document(), indent=2))
         return 0
     print(
-        f"an ACK takes {cost_ns / 1000:.3g} us: {units.show(share, units.SHARE)} of the time allow "
-        f"{float(found.acks_per_s):.0f} a second"
+        f"an ACK takes {cost_ns / 1000:.3g} us: {units.show(share, units.SHARE)} of the time is "
+        f"{float(found.acks_per_s):.0f} ACKs per second"
     )
     print(
-        f"{units.show(rate, units.RATE)} are {float(found.segments_per_s):.0f} segments a second: "
-        f"one ACK for {float(found.segments_per_ack):.1f}"
+        f"{units.show(rate, units.RATE)} is {float(found.segments_per_s):.0f} segments per second: "
+        f"one ACK per {float(found.segments_per_ack):.1f} segments"
     )
     if found.railed_segments_per_ack is not None and found.railed_share_ppm is not None:
         if found.railed_segments_per_ack < found.segments_per_ack:
             print(
-                f"the rail `flight` allows one for {float(found.railed_segments_per_ack):.0f} at "
+                f"the rail `flight` requires one per {float(found.railed_segments_per_ack):.0f} at "
                 f"this RTT: ACKs take {units.show(found.railed_share_ppm, units.SHARE)}"
             )
         else:
-            print("the rail `flight` allows that at this RTT")
+            print("the rail `flight` requires no more at this RTT")
     print(f"price of an ACK: L = {found.price_ns / 1e6:.3f} ms of waiting")
     for spec in found.policies:
         print(f"use: --policy {spec}")
@@ -342,7 +342,7 @@ def price(
         "--watch",
         type=Duration(),
         metavar="TIME",
-        help="show the live sockets again every TIME, until Ctrl-C",
+        help="repeat the live sockets every TIME, until Ctrl-C",
     ),
     options.AS_JSON,
 )

@@ -7,8 +7,8 @@ from ackwise.cli.gateway import model, queues
 from ackwise.cli.shape import Group
 
 _TEXT = """\
-Pure ACKs get an HTB class of their own, with a guarantee and a ceiling that follow from the link's
-rates. Give the rates as measured on the line, the uplink a few percent lower, so that the queue
+Pure ACKs get an HTB class of their own, with a guarantee and a ceiling derived from the link's
+rates. Give the measured rates of the line, with the uplink a few percent lower, so that the queue
 builds here and not in the modem.
 """
 _EXAMPLES = """\
@@ -22,7 +22,7 @@ sudo ackwise gateway down eth0
 
 @click.group("gateway", cls=Group, text=_TEXT, examples=_EXAMPLES)
 def command() -> None:
-    """The verbs do the work."""
+    """Group of subcommands."""
 
 
 for verb in (model.model, queues.plan, queues.up, queues.down, queues.status):

@@ -92,7 +92,7 @@ def _sweep_lines(predictions: "list[Prediction]") -> list[str]:
 @click.command(
     "model",
     cls=Command,
-    short_help="Predict what ACKs do to an uplink, and which settings follow",
+    short_help="Predict the effect of ACKs on an uplink, and derive settings",
     examples=_EXAMPLES,
     exit_codes=_EXIT_CODES,
 )

@@ -83,7 +83,7 @@ def link(function: F) -> F:
         ),
         option(
             "--overhead", "layer", type=_Layer(), metavar="NAME|SIZE", default="header",
-            help=f"what surrounds an IP packet: {', '.join(linklayer.LAYERS)}, or bytes such as "
+            help=f"overhead per IP packet: {', '.join(linklayer.LAYERS)}, or bytes such as "
             "26B",
         ),
         option(
@@ -132,7 +132,7 @@ def queues(function: F) -> F:
         ),
         option(
             "--ack-ceiling", "ack_ceiling_bps", type=rate, metavar="RATE",
-            help="highest rate of the ACK class", show_default="from the model",
+            help="maximum rate of the ACK class", show_default="from the model",
         ),
         option(
             "--ack-leaf", type=_Leaf(), metavar="KIND[:LIMIT]",
