@@ -95,7 +95,8 @@ def _set_up(namespace: str, end: str, sysctls: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _captured(namespace: str, path: Path) -> Iterator[None]:
+def captured(namespace: str, path: Path) -> Iterator[None]:
+    """Writes the TCP packets of its device to a file during the block."""
     words = ("-s", str(SNAP_BYTES), "--time-stamp-precision=nano", "tcp")
     with files.writing(str(path)) as out:
         with recording(out, namespace, _DEVICE, words, linger_s=_WRITTEN_S) as tcpdump:
@@ -171,7 +172,7 @@ def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
         for end, namespace in inside.items():
             values = {p: v for (host, p), v in prepared.sysctls.items() if host == end}
             _set_up(namespace, end, values)
-            recorded.enter_context(_captured(namespace, captures[end]))
+            recorded.enter_context(captured(namespace, captures[end]))
         captures["router"] = folder / "router.pcap"
         _await(ends, _TRANSFER)
         start_ns = time.monotonic_ns() + _SOON_NS

@@ -33,7 +33,7 @@ from ackwise_experiments.bottleneck.priority import hurry
 
 _TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 1, 0x1000
 _PACKET_BYTES_MAX = 1 << 16
-_AT_ONCE = 64  # packets read from one side before the other has its turn
+AT_ONCE = 64  # packets read from one side before the other has its turn
 _SNAP_BYTES = 96
 _RAW_IP, _PCAP_NS = 101, 0xA1B23C4D
 _SECOND = 10**9
@@ -191,24 +191,32 @@ class Line:
             self._deliver()
 
     def _take(self, device: int) -> None:
-        way = self.ways["down" if device == self._down else "up"]
-        for _ in range(_AT_ONCE):
+        name = "down" if device == self._down else "up"
+        for _ in range(AT_ONCE):
             try:
                 packet = os.read(device, _PACKET_BYTES_MAX)
             except BlockingIOError:
                 return
             if packet[0] >> 4 != 4:
                 continue
-            left_ns = way.leaves(time.monotonic_ns(), len(packet))
-            if left_ns is None:
-                continue
-            if device == self._down:
-                # a router captures what it takes from its queue, before it is sent
-                self.router.add(left_ns - way.takes_ns(len(packet)), packet)
-            if not way.loses(left_ns):
-                self._count += 1
-                one = (left_ns + way.delay_ns, self._count, self._to[device], packet)
-                heapq.heappush(self._coming, one)
+            left_ns = self.ways[name].leaves(time.monotonic_ns(), len(packet))
+            if left_ns is not None:
+                self.send(name, device, packet, left_ns)
+
+    def send(self, name: str, device: int, packet: bytes, left_ns: int) -> None:
+        """A packet of this device over the wire of that direction."""
+        way = self.ways[name]
+        if device == self._down:
+            # a router captures what it takes from its queue, before it is sent
+            self.router.add(left_ns - way.takes_ns(len(packet)), packet)
+        if not way.loses(left_ns):
+            self._count += 1
+            one = (left_ns + way.delay_ns, self._count, self._to[device], packet)
+            heapq.heappush(self._coming, one)
+
+    def put(self, device: int, packet: bytes) -> None:
+        """Gives a packet to an end."""
+        os.write(device, packet)
 
     def _deliver(self) -> None:
         now_ns = time.monotonic_ns()
@@ -216,7 +224,7 @@ class Line:
             _, _, device, packet = heapq.heappop(self._coming)
             if device == self._down:
                 self.router.add(now_ns, packet)
-            os.write(device, packet)
+            self.put(device, packet)
 
 
 def _device(namespace: str) -> int:

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""Runs a case: two network namespaces, the path between them, the programs, captures, the watch."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from ackwise.bounded import parse_json
+from ackwise.errors import RunError
+from ackwise.host import environment, namespaces
+from ackwise.host.leftovers import temporary_folder
+from ackwise.host.programs import (
+    CAPTURED,
+    DISCARDED,
+    Process,
+    await_end,
+    await_ready,
+    do,
+    run,
+    said,
+    started,
+)
+from ackwise_experiments.bottleneck.host import captured, check
+from ackwise_experiments.bottleneck.priority import hurry
+from ackwise_experiments.stories import truth, watch
+from ackwise_experiments.stories.cases import C6, CLIENT, S6, SERVER, C, Case, S
+
+_ADDRESSES = {SERVER: (S, S6), CLIENT: (C, C6)}
+_DEVICE = "v0"
+_QUEUE_PACKETS = 10_000  # of the device: the path alone drops
+_SAID_BYTES_MAX = 64 * 2**20
+_SPARE_S = 20.0
+_ASK_S = 40.0
+# A host's own defaults would make other cases of the same programs.
+_SYSCTLS = {
+    "net.ipv4.tcp_congestion_control": "cubic",
+    "net.ipv4.tcp_wmem": "4096 16384 4194304",
+    "net.ipv4.tcp_rmem": "4096 131072 6291456",
+    "net.ipv4.tcp_ecn": "2",
+    "net.ipv4.ip_unprivileged_port_start": "0",
+}
+_FILES = {"large": 80_000_000, "middle": 100_000, "small": 2_000}
+
+
+def _environment() -> dict[str, str]:
+    return environment.passed_on(PYTHONPATH=os.pathsep.join(sys.path))
+
+
+def _prepare(case: Case, folder: Path) -> None:
+    """Files and configurations."""
+    (folder / "www").mkdir()
+    for name, size in _FILES.items():
+        with (folder / "www" / name).open("wb") as out:
+            out.truncate(size)
+    for name, text in case.files.items():
+        (folder / name).write_text(text.format(folder=folder), encoding="utf-8")
+    for command in case.prepare:
+        run(["sh", "-c", command.format(folder=folder)], timeout_s=60, check=True)
+
+
+def _set_up(case: Case, namespace: str, end: str) -> None:
+    ipv4, ipv6 = _ADDRESSES[end]
+    mtu = str(case.mtu_bytes)
+    values = {**_SYSCTLS, **case.sysctls}
+    do(*namespaces.inside(
+        namespace, "sysctl", "-qw", *(f"{name}={value}" for name, value in values.items())
+    ))  # fmt: skip
+    for words in (
+        ("link", "set", "lo", "up"),
+        ("address", "add", f"{ipv4}/24", "dev", _DEVICE),
+        ("address", "add", f"{ipv6}/64", "dev", _DEVICE, "nodad"),
+        ("link", "set", _DEVICE, "mtu", mtu, "txqueuelen", str(_QUEUE_PACKETS), "up"),
+    ):
+        do("ip", "-n", namespace, *words)
+
+
+@contextmanager
+def _path(case: Case, inside: dict[str, str]) -> Iterator[Process]:
+    module = f"{__package__}.path"
+    words = [sys.executable, "-m", module, inside[SERVER], inside[CLIENT]]
+    words += ["offload"] if case.offload else []
+    with started(words, stdin=CAPTURED, environment=_environment()) as process:
+        assert process.stdout is not None
+        if not process.stdout.readline():
+            raise RunError(f"stories: the path: {said(await_end(process, 'the path', _SPARE_S))}")
+        yield process
+
+
+@contextmanager
+def _shell(namespace: str, command: str, folder: Path) -> Iterator[Process]:
+    words = namespaces.inside(namespace, "sh", "-c", command.format(folder=folder))
+    log = (folder / "server.log").open("a")
+    with log, started(
+        words, stdout=log, stderr=log, environment=_environment(), new_session=True
+    ) as process:  # fmt: skip
+        yield process
+
+
+def _listens(namespace: str, port: int) -> bool:
+    done = run(namespaces.inside(namespace, "ss", "-Htln"), timeout_s=10)
+    return any(f":{port} " in line for line in done.stdout.splitlines())
+
+
+def _ask(namespace: str, case: Case, folder: Path) -> None:
+    """Until the client's commands have ended. How they end is part of some stories."""
+    words = namespaces.inside(namespace, "sh", "-c", case.ask.format(folder=folder))
+    log = (folder / "client.log").open("a")
+    with log, started(
+        words, stdout=log, stderr=log, environment=_environment(), new_session=True
+    ) as client:  # fmt: skip
+        hurry(client.pid)
+        await_end(client, f"stories: {case.name}: the client", _ASK_S)
+
+
+def run_once(case: Case, to: Path) -> truth.Truth:
+    """Captures and truth.json in the folder. RunError when a program failed."""
+    check()
+    with temporary_folder() as folder, ExitStack() as stack, ExitStack() as recorded:
+        folder.chmod(0o755)
+        inside = {
+            end: stack.enter_context(namespaces.namespace(end[0])) for end in (SERVER, CLIENT)
+        }
+        _prepare(case, folder)
+        path = stack.enter_context(_path(case, inside))
+        captures = {}
+        for end, namespace in inside.items():
+            _set_up(case, namespace, end)
+            captures[end] = folder / f"{end}.pcap"
+            recorded.enter_context(captured(namespace, captures[end]))
+            recorded.enter_context(watch.watching(namespace, folder / f"{end}.ss"))
+        if case.serve_also:
+            stack.enter_context(_shell(inside[SERVER], case.serve_also, folder))
+        server = stack.enter_context(_shell(inside[SERVER], case.serve, folder))
+        await_ready(lambda: _listens(inside[SERVER], case.port), "the server", server, 30)
+        router, start_ns = folder / "router.pcap", time.monotonic_ns()
+        settings = {"down": case.down, "up": case.up, "seed": case.name}
+        assert path.stdin is not None
+        path.stdin.write(
+            json.dumps(settings | {"start_ns": start_ns, "router": str(router)}) + "\n"
+        )
+        path.stdin.flush()
+        _ask(inside[CLIENT], case, folder)
+        sender, receiver = truth.ends(case)
+        counters = watch.counters(inside[sender])
+        recorded.close()
+        done = await_end(path, "stories: the path", _SPARE_S)
+        if done.returncode:
+            raise RunError(f"stories: the path: {said(done)[-300:]}")
+        account = parse_json(done.stdout.encode(), _SAID_BYTES_MAX)
+        samples = {
+            end: truth.judged(watch.read((folder / f"{end}.ss").read_text()), case, end)
+            for end in inside
+        }
+        data, back = ("down", "up") if sender == SERVER else ("up", "down")
+        seen = truth.Seen(
+            case, samples[sender], samples[receiver], account[data], account[back], counters
+        )
+        known = truth.tell(seen, start_ns + time.time_ns() - time.monotonic_ns())
+        to.mkdir(parents=True, exist_ok=True)
+        for place, name in (("sender", sender), ("receiver", receiver)):
+            (to / f"{place}.pcap").write_bytes(captures[name].read_bytes())
+        (to / "router.pcap").write_bytes(router.read_bytes())
+        for name in ("server.log", "client.log", f"{sender}.ss"):
+            if (folder / name).exists():
+                (to / name).write_bytes((folder / name).read_bytes())
+        (to / "truth.json").write_text(json.dumps(asdict(known), indent=1), encoding="utf-8")
+        return known

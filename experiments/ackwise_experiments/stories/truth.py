@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: MIT
+"""What limited a transfer, and what shows it: the kernel of the sender, the counts of the path.
+
+A case states its cause. Its evidence is the share of the time that the kernel or the path shows
+that cause; below `ENOUGH`, the case is not what it should be and is left out.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from ackwise_experiments.stories.cases import CLIENT, SERVER, Case
+from ackwise_experiments.stories.watch import Sample
+
+ENOUGH = 0.6
+_SETTLED_SHARE = 0.15  # of a transfer's time: slow start
+_BUSY_MS = "busy"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Everything that was seen of a run."""
+
+    case: Case
+    sender: Sequence[Sample]  # of the judged connections, in order
+    receiver: Sequence[Sample]
+    way: Mapping[str, Any]  # of the data
+    back: Mapping[str, Any]
+    counters: Mapping[str, int]  # of the sender's kernel
+
+    @property
+    def settled(self) -> Sequence[Sample]:
+        """The sender's samples after the first part of the time."""
+        if not self.sender:
+            return ()
+        first_ns, last_ns = self.sender[0].time_ns, self.sender[-1].time_ns
+        from_ns = first_ns + _SETTLED_SHARE * (last_ns - first_ns)
+        return [one for one in self.sender if one.time_ns >= from_ns]
+
+    def chronograph(self, name: str) -> float:
+        """Share of the sender's busy time, over all connections."""
+        last = {(one.local_port, one.peer_port): one for one in self.sender}
+        busy = sum(one.number(_BUSY_MS) for one in last.values())
+        return sum(one.number(name) for one in last.values()) / busy if busy else 0.0
+
+
+def _share(samples: Sequence[Sample], holds: Callable[[Sample], bool]) -> float:
+    return sum(map(holds, samples)) / len(samples) if samples else 0.0
+
+
+def _busy(way: Mapping[str, Any]) -> float:
+    """How much of the time the link transmitted, between the middle of its first fifth and its last
+    packet."""
+    times, busy = way["times_ns"], way["busy_ns"]
+    if len(times) < 50:
+        return 0.0
+    first = next(i for i, at in enumerate(times) if at >= times[0] + (times[-1] - times[0]) * 0.2)
+    whole = times[-1] - times[first]
+    return float((busy[-1] - busy[first]) / whole) if whole else 0.0
+
+
+def _limited(seen: Seen) -> float:
+    return max(seen.chronograph("rwnd_limited"), seen.chronograph("sndbuf_limited"))
+
+
+def _link(seen: Seen) -> float:
+    return 0.0 if _limited(seen) > 0.4 else _busy(seen.way)
+
+
+def _congestion_window(seen: Seen) -> float:
+    if _busy(seen.way) > 0.9 or _limited(seen) > 0.3:
+        return 0.0
+    return _share(
+        seen.settled, lambda one: one.number("notsent") > 0 and
+        one.number("unacked") >= 0.75 * one.number("cwnd"),
+    )  # fmt: skip
+
+
+def _receive_window(seen: Seen) -> float:
+    unread = _share(seen.receiver, lambda one: one.unread_bytes > 20_000)
+    return 0.0 if unread > 0.3 else seen.chronograph("rwnd_limited")
+
+
+def _receiving_application(seen: Seen) -> float:
+    unread = _share(seen.receiver[len(seen.receiver) // 5 :], lambda one: one.unread_bytes > 5000)
+    return min(unread, seen.chronograph("rwnd_limited") / 0.9)
+
+
+def _send_buffer(seen: Seen) -> float:
+    return seen.chronograph("sndbuf_limited")
+
+
+def _nothing_to_send(seen: Seen) -> float:
+    """The kernel has nothing left to send, and no window kept it from sending."""
+    if _limited(seen) > 0.15:
+        return 0.0
+    return _share(seen.settled, lambda one: not one.number("notsent"))
+
+
+def _nagle(seen: Seen) -> float:
+    """A short rest waits although both windows have room."""
+    return _share(
+        seen.settled, lambda one: 0 < one.number("notsent") < one.number("mss")
+        and 0 < one.number("unacked") < one.number("cwnd"),
+    )  # fmt: skip
+
+
+def _silent(seen: Seen) -> float:
+    """Something is unacknowledged and nothing moves, for longer than a round trip."""
+    moved: dict[tuple[int, int], tuple[int, float]] = {}
+    held = whole = 0
+    for before, one in pairwise(seen.sender):
+        key = (one.local_port, one.peer_port)
+        whole += one.time_ns - before.time_ns
+        at_ns, acked = moved.get(key, (one.time_ns, -1.0))
+        if one.number("bytes_acked") != acked:
+            moved[key] = (one.time_ns, one.number("bytes_acked"))
+        elif one.number("unacked") and one.time_ns - at_ns > 40_000_000:
+            held += one.time_ns - before.time_ns
+    return held / whole if whole else 0.0
+
+
+def _timeout(seen: Seen) -> float:
+    return _silent(seen) if seen.counters.get("TcpExtTCPTimeouts") else 0.0
+
+
+def _path_mtu(seen: Seen) -> float:
+    return _timeout(seen) if seen.way["vanished"] else 0.0
+
+
+def _policer(seen: Seen) -> float:
+    """It dropped, and what passed comes near its rate."""
+    if not seen.way["dropped"] or _limited(seen) > 0.3:
+        return 0.0
+    times = seen.way["times_ns"]
+    policed = seen.case.down if seen.case.data_from == SERVER else seen.case.up
+    rate_bps = int(policed["tc"][0].split("rate ")[1].split("bit")[0])
+    passed_bps = 8e9 * seen.way["bytes"] / (times[-1] - times[0])
+    return float(min(1.0, passed_bps / rate_bps))
+
+
+def _return_path(seen: Seen) -> float:
+    return 0.0 if _busy(seen.way) > 0.85 else _busy(seen.back)
+
+
+def _start(seen: Seen) -> float:
+    """Over before the window had grown: nothing was lost, and no window was full."""
+    return 0.0 if seen.way["dropped"] or _limited(seen) > 0.15 else 1.0
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What a diagnosis may name, what it must not advise, and what shows the cause."""
+
+    limits: frozenset[str]
+    share: Callable[[Seen], float]
+    owner: str  # sender, receiver or path
+    wrong_advice: str = ""  # a pattern
+
+
+_BUFFERS = r"tcp_[rw]mem|SO_SNDBUF|SO_RCVBUF"
+_NODELAY = r"TCP_NODELAY"
+_APPLICATION = frozenset({"sending-application"})
+
+CAUSES: dict[str, Cause] = {
+    "link": Cause(frozenset({"link"}), _link, "path", f"{_BUFFERS}|{_NODELAY}"),
+    "congestion-window": Cause(
+        frozenset({"congestion-window"}), _congestion_window, "path", f"{_BUFFERS}|{_NODELAY}"
+    ),
+    "policer": Cause(frozenset({"policer"}), _policer, "path", f"{_BUFFERS}|{_NODELAY}"),
+    "return-path": Cause(frozenset({"return-path"}), _return_path, "path", f"{_BUFFERS}|{_NODELAY}"),
+    "receive-window": Cause(
+        frozenset({"receive-window"}), _receive_window, "receiver", f"tcp_wmem|SO_SNDBUF|{_NODELAY}"
+    ),
+    "receiving-application": Cause(
+        frozenset({"receiving-application"}), _receiving_application, "receiver",
+        f"{_BUFFERS}|{_NODELAY}",
+    ),
+    "send-buffer": Cause(
+        frozenset({"send-buffer"}), _send_buffer, "sender", f"tcp_rmem|SO_RCVBUF|{_NODELAY}"
+    ),
+    "ack-stall": Cause(frozenset({"ack-stall"}), _nagle, "sender", _BUFFERS),
+    "sending-application": Cause(_APPLICATION, _nothing_to_send, "sender", f"{_BUFFERS}|{_NODELAY}"),
+    # The sender's application waits for what the peer's application asks for, ...
+    "peer-requests": Cause(_APPLICATION, _nothing_to_send, "receiver", f"{_BUFFERS}|{_NODELAY}"),
+    # ... for the room that the peer's application grants, ...
+    "application-window": Cause(
+        _APPLICATION | {"application-window"}, _nothing_to_send, "receiver",
+        f"{_BUFFERS}|{_NODELAY}",
+    ),
+    # ... or for the answer to what it sent itself.
+    "own-answers": Cause(_APPLICATION, _nothing_to_send, "sender", f"{_BUFFERS}|{_NODELAY}"),
+    "timeout": Cause(frozenset({"timeout"}), _timeout, "path", f"{_BUFFERS}|{_NODELAY}"),
+    "path-mtu": Cause(frozenset({"timeout", "path-mtu"}), _path_mtu, "path", f"{_BUFFERS}|{_NODELAY}"),
+    "start": Cause(
+        frozenset({"handshake", "slow-start", "sending-application"}), _start, "sender",
+        f"{_BUFFERS}|{_NODELAY}",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What truth.json holds."""
+
+    story: str
+    number: int
+    split: str
+    cause: str
+    owner: str
+    data_from: str
+    port: int  # the server's
+    must_say: str
+    share: float  # of the time in which the run shows the cause
+    evidence: dict[str, float]  # shares of the sender's busy time, and what the path counted
+    start_unix_ns: int
+
+    @property
+    def holds(self) -> bool:
+        """The transfer was limited as its story says."""
+        return self.share >= ENOUGH
+
+
+def _evidence(seen: Seen) -> Iterator[tuple[str, float]]:
+    yield "rwnd_limited", round(seen.chronograph("rwnd_limited"), 3)
+    yield "sndbuf_limited", round(seen.chronograph("sndbuf_limited"), 3)
+    yield "app_limited", round(_share(seen.settled, lambda one: "app_limited" in one.words), 3)
+    yield "nothing_to_send", round(_share(seen.settled, lambda one: not one.number("notsent")), 3)
+    yield "nagle", round(_nagle(seen), 3)
+    yield "silent", round(_silent(seen), 3)
+    yield "link_busy", round(_busy(seen.way), 3)
+    yield "return_link_busy", round(_busy(seen.back), 3)
+    for name in ("dropped", "vanished", "lost", "marks"):
+        yield name, seen.way[name]
+    for name in ("TcpRetransSegs", "TcpExtTCPTimeouts", "TcpExtTCPLossProbes"):
+        yield name, seen.counters.get(name, 0)
+    yield "samples", len(seen.sender)
+
+
+def tell(seen: Seen, start_unix_ns: int) -> Truth:
+    """The truth of a run."""
+    case, cause = seen.case, CAUSES[seen.case.cause]
+    share = min(1.0, round(cause.share(seen), 3))
+    return Truth(
+        case.story, case.number, case.split, case.cause, cause.owner, case.data_from, case.port,
+        case.must_say, share, dict(_evidence(seen)), start_unix_ns,
+    )  # fmt: skip
+
+
+def judged(samples: Iterator[Sample], case: Case, end: str) -> list[Sample]:
+    """Those of the connections that are judged, as seen at one end."""
+    is_local = end == SERVER
+    return [s for s in samples if (s.local_port if is_local else s.peer_port) == case.port]
+
+
+def ends(case: Case) -> tuple[str, str]:
+    """Sender and receiver of the data."""
+    return (SERVER, CLIENT) if case.data_from == SERVER else (CLIENT, SERVER)
