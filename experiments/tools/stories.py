@@ -55,10 +55,13 @@ def show(args: argparse.Namespace) -> int:
 
 
 def _make(case: Case, folder: Path) -> bool:
-    for attempt in range(1, _TRIES + 1):
+    """A case is in its place only once it is whole and shows its cause."""
+    made = folder.parent.parent / "left-out" / folder.name
+    for _ in range(_TRIES):
         began = time.monotonic()
+        shutil.rmtree(made, ignore_errors=True)
         try:
-            known = run_once(case, folder)
+            known = run_once(case, made)
         except RunError as problem:
             print(f"{case.name}: {problem}", flush=True)
             continue
@@ -66,12 +69,9 @@ def _make(case: Case, folder: Path) -> bool:
         took = time.monotonic() - began
         print(f"{case.name:26} {known.share:5.3f} {took:5.1f} s{verdict}", flush=True)
         if known.holds:
+            folder.parent.mkdir(exist_ok=True)
+            made.rename(folder)
             return True
-    if folder.exists():
-        left_out = folder.parent.parent / "left-out" / folder.name
-        shutil.rmtree(left_out, ignore_errors=True)
-        left_out.parent.mkdir(exist_ok=True)
-        folder.rename(left_out)
     return False
 
 

@@ -11,9 +11,10 @@ from ackwise_experiments.stories.told import STORIES
 SERVER, CLIENT = "server", "client"
 S, C = "10.99.0.1", "10.99.0.2"
 S6, C6 = "fd99::1", "fd99::2"
+NETWORK, NETWORK6 = "10.99.0.0/24", "fd99::/64"
 HTTP, HTTP2, TLS, SSH, OTHER = 8080, 8082, 8443, 2222, 8090
 IPERF, REDIS, POSTGRES, SMB = 5201, 6379, 5432, 445
-_MS = 10**6
+_MS = 10**6  # nanoseconds
 _FAST_MBIT = 100.0
 _WINDOW_SCALE = 3  # kind of the TCP option
 _APP = f"{sys.executable} -m ackwise_experiments.stories.apps"
@@ -39,6 +40,7 @@ class Case:
     prepare: Sequence[str] = ()  # shell commands before anything runs
     offload: bool = False
     ipv6: bool = False
+    congestion: str = "cubic"
     mtu_bytes: int = 1500
     serve_also: str = ""
     must_say: str = ""  # a pattern for the text of the diagnosis
@@ -65,13 +67,14 @@ def way(rtt_ms: float, mbit: float = _FAST_MBIT, queue: int = 1000, **more: Any)
 
 
 def nginx(server: str = f"listen {HTTP};", more: str = "", location: str = "") -> dict[str, str]:
-    """Its configuration."""
+    """Its configuration. With sendfile, Linux does not count the pages of a file as buffered."""
     return {
         "nginx.conf": f"""
         daemon off; worker_processes 1; user root; pid {{folder}}/nginx.pid;
         error_log {{folder}}/nginx.log; events {{{{ }}}}
         http {{{{
-            access_log off; sendfile on; tcp_nopush off; keepalive_requests 100000; {more}
+            access_log off; {"" if "sendfile" in more else "sendfile on;"}
+            keepalive_requests 100000; {more}
             client_max_body_size 0; client_body_temp_path {{folder}}/body;
             proxy_temp_path {{folder}}/proxy; fastcgi_temp_path {{folder}}/fastcgi;
             uwsgi_temp_path {{folder}}/uwsgi; scgi_temp_path {{folder}}/scgi;
@@ -130,6 +133,10 @@ def _policer(mbit: float, burst_bytes: int) -> list[str]:
     return [
         f"qdisc replace dev v0 root tbf rate {round(mbit * 1e6)}bit burst {burst_bytes} limit 0"
     ]
+
+
+def _away(start_ms: int, length_ms: int) -> list[dict[str, int]]:
+    return [{"start_ns": start_ms * _MS, "length_ns": length_ms * _MS}]
 
 
 def _web(rtt_ms: float, cause: str, number: int, story: str, ask: str, **values: Any) -> Case:
@@ -226,7 +233,7 @@ def _tuning() -> list[Case]:
         *(
             _download(
                 "fixed-send-buffer", number, "send-buffer", way(rtt_ms), way(rtt_ms),
-                files=nginx(f"listen {HTTP} sndbuf={size};"),
+                files=nginx(f"listen {HTTP} sndbuf={size};", "sendfile off;"),
             )
             for number, size, rtt_ms in ((1, "32k", 40), (2, "128k", 90))
         ),
@@ -260,7 +267,8 @@ def _tuning() -> list[Case]:
             f"timeout 7 curl -s http://{S}:{HTTP}/large | pv -qL 500k > /dev/null",
         ),
         Case(
-            "slow-reader", 3, "receiving-application", _app("give", port=OTHER, total_bytes=40_000_000),
+            "slow-reader", 3, "receiving-application",
+            _app("give", port=OTHER, total_bytes=40_000_000),
             _app("take", host=S, port=OTHER, read_bytes=16384, pause_ms=50, seconds=7),
             OTHER, way(10), way(10),
         ),
@@ -347,7 +355,7 @@ def _tuning() -> list[Case]:
             for number, what, count, rtt_ms in ((1, "middle", 12, 90), (2, "small", 20, 150))
         ),
         Case(
-            "parallel", 1, "link", _IPERF_SERVER, _iperf("-R -P 4 -C cubic"), IPERF,
+            "parallel", 1, "link", _IPERF_SERVER, _iperf("-R -P 4"), IPERF,
             way(30, 20, 200), way(30),
         ),
         _download(
@@ -360,7 +368,8 @@ def _tuning() -> list[Case]:
                 _curl(seconds=8), sysctls={"net.ipv4.tcp_ecn": "1"},
             )
             for number, cause, mbit, marked, rtt_ms in (
-                (1, "link", 10, 25, 30), (2, "congestion-window", 30, 4, 80), (3, "link", 5, 30, 60),
+                (1, "link", 10, 25, 30), (2, "congestion-window", 30, 4, 80),
+                (3, "link", 5, 30, 60),
             )
         ),
         _download(
@@ -376,7 +385,7 @@ def _tuning() -> list[Case]:
         _download("offload", 1, "link", way(30, 30, 300), way(30), offload=True),
         _download(
             "offload", 2, "send-buffer", way(40), way(40), offload=True,
-            files=nginx(f"listen {HTTP} sndbuf=64k;"),
+            files=nginx(f"listen {HTTP} sndbuf=64k;", "sendfile off;"),
         ),
         _download(
             "offload", 3, "sending-application", way(25), way(25), offload=True,
@@ -486,16 +495,16 @@ def _judging() -> list[Case]:
             _curl(seconds=9),
         ),
         Case(
-            "random-loss", 3, "congestion-window", _IPERF_SERVER, _iperf("-C cubic", 8), IPERF,
+            "random-loss", 3, "congestion-window", _IPERF_SERVER, _iperf("", 8), IPERF,
             way(60), way(60, loss_ppm=5000), CLIENT,
         ),
         Case(
-            "bbr", 1, "link", _IPERF_SERVER, _iperf("-R -C bbr", 7), IPERF,
-            way(40, 12, 300, loss_ppm=8000), way(40),
+            "bbr", 1, "link", _IPERF_SERVER, _iperf("-R", 7), IPERF,
+            way(40, 12, 300, loss_ppm=8000), way(40), congestion="bbr",
         ),
         Case(
-            "bbr", 2, "link", _IPERF_SERVER, _iperf("-C bbr", 7), IPERF,
-            way(70), way(70, 6, 400), CLIENT,
+            "bbr", 2, "link", _IPERF_SERVER, _iperf("", 7), IPERF,
+            way(70), way(70, 6, 400), CLIENT, congestion="bbr",
         ),
         Case(
             "stalling-disk", 1, "receiving-application",
@@ -532,7 +541,7 @@ def _judging() -> list[Case]:
                 "mkdir {folder}/db; chmod a+x {folder}; chown postgres {folder}/db; "
                 "setpriv --reuid postgres --regid postgres --clear-groups "
                 "$(ls -d /usr/lib/postgresql/*/bin)/initdb -A trust -N -D {folder}/db > /dev/null; "
-                "echo 'host all all 10.99.0.0/24 trust' >> {folder}/db/pg_hba.conf",
+                "echo 'host all all {NETWORK} trust' >> {folder}/db/pg_hba.conf",
             ),
         ),
         _download(
@@ -654,12 +663,10 @@ guest ok = yes
         ),
         *(
             _download(
-                "handover", number, "timeout",
-                way(rtt_ms, mbit, 100, outages=[{"start_ns": start * _MS, "length_ns": away * _MS}]),
-                way(rtt_ms, outages=[{"start_ns": start * _MS, "length_ns": away * _MS}]),
-                _curl(seconds=9),
+                "handover", number, "timeout", way(rtt_ms, mbit, 100, outages=_away(*away)),
+                way(rtt_ms, outages=_away(*away)), _curl(seconds=9),
             )
-            for number, mbit, start, away, rtt_ms in ((1, 10, 1500, 4500, 30), (2, 20, 2500, 3000, 60))
+            for number, mbit, away, rtt_ms in ((1, 10, (1500, 4500), 30), (2, 20, (2500, 3000), 60))
         ),
     ]  # fmt: skip
 

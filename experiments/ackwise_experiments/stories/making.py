@@ -16,7 +16,6 @@ from ackwise.host import environment, namespaces
 from ackwise.host.leftovers import temporary_folder
 from ackwise.host.programs import (
     CAPTURED,
-    DISCARDED,
     Process,
     await_end,
     await_ready,
@@ -28,7 +27,7 @@ from ackwise.host.programs import (
 from ackwise_experiments.bottleneck.host import captured, check
 from ackwise_experiments.bottleneck.priority import hurry
 from ackwise_experiments.stories import truth, watch
-from ackwise_experiments.stories.cases import C6, CLIENT, S6, SERVER, C, Case, S
+from ackwise_experiments.stories.cases import C6, CLIENT, NETWORK, NETWORK6, S6, SERVER, C, Case, S
 
 _ADDRESSES = {SERVER: (S, S6), CLIENT: (C, C6)}
 _DEVICE = "v0"
@@ -38,7 +37,6 @@ _SPARE_S = 20.0
 _ASK_S = 40.0
 # A host's own defaults would make other cases of the same programs.
 _SYSCTLS = {
-    "net.ipv4.tcp_congestion_control": "cubic",
     "net.ipv4.tcp_wmem": "4096 16384 4194304",
     "net.ipv4.tcp_rmem": "4096 131072 6291456",
     "net.ipv4.tcp_ecn": "2",
@@ -75,6 +73,9 @@ def _set_up(case: Case, namespace: str, end: str) -> None:
         ("address", "add", f"{ipv4}/24", "dev", _DEVICE),
         ("address", "add", f"{ipv6}/64", "dev", _DEVICE, "nodad"),
         ("link", "set", _DEVICE, "mtu", mtu, "txqueuelen", str(_QUEUE_PACKETS), "up"),
+        # the sysctl refuses in a namespace what the host's kernel does not allow to everybody
+        ("route", "replace", NETWORK, "dev", _DEVICE, "congctl", case.congestion),
+        ("-6", "route", "replace", NETWORK6, "dev", _DEVICE, "congctl", case.congestion),
     ):
         do("ip", "-n", namespace, *words)
 

@@ -181,7 +181,7 @@ class Box:
             return False
         self._pushes[packet.ends] = packet.seq
         self._pushed += 1
-        lost = self._pushed % self._lost_pushes == 0
+        lost: bool = self._pushed % self._lost_pushes == 0
         self.lost += lost
         return lost
 
@@ -208,10 +208,11 @@ class Path(line.Line):
     ) -> None:
         super().__init__(server, client, settings)
         start_ns = settings["start_ns"]
-        self.ways = {
+        self.queues = {
             name: Way(settings[name], start_ns, f"{settings['seed']}/{name}")
             for name in ("down", "up")
         }
+        self.ways = dict(self.queues)
         self.boxes = {name: Box(settings[name]) for name in ("down", "up")}
         self._offload = offload
 
@@ -238,7 +239,7 @@ class Path(line.Line):
                 yield Packet(bytearray(one))
 
     def _carry(self, packet: Packet, name: str, device: int) -> None:
-        way, box = self.ways[name], self.boxes[name]
+        way, box = self.queues[name], self.boxes[name]
         if not box.passes(packet):
             return
         size, now_ns = len(packet.data), time.monotonic_ns()

@@ -98,6 +98,13 @@ def _nothing_to_send(seen: Seen) -> float:
     return _share(seen.settled, lambda one: not one.number("notsent"))
 
 
+def _no_segment_to_send(seen: Seen) -> float:
+    """A short rest may wait for the next write, which fills it up."""
+    if _limited(seen) > 0.15:
+        return 0.0
+    return _share(seen.settled, lambda one: one.number("notsent") < one.number("mss"))
+
+
 def _nagle(seen: Seen) -> float:
     """A short rest waits although both windows have room."""
     return _share(
@@ -149,6 +156,9 @@ def _start(seen: Seen) -> float:
     return 0.0 if seen.way["dropped"] or _limited(seen) > 0.15 else 1.0
 
 
+_BUFFERS, _NODELAY = r"tcp_[rw]mem|SO_SNDBUF|SO_RCVBUF", "TCP_NODELAY"
+
+
 @dataclass(frozen=True)
 class Cause:
     """What a diagnosis may name, what it must not advise, and what shows the cause."""
@@ -156,48 +166,42 @@ class Cause:
     limits: frozenset[str]
     share: Callable[[Seen], float]
     owner: str  # sender, receiver or path
-    wrong_advice: str = ""  # a pattern
+    wrong_advice: str = f"{_BUFFERS}|{_NODELAY}"  # a pattern
 
 
-_BUFFERS = r"tcp_[rw]mem|SO_SNDBUF|SO_RCVBUF"
-_NODELAY = r"TCP_NODELAY"
-_APPLICATION = frozenset({"sending-application"})
+def _one(limit: str) -> frozenset[str]:
+    return frozenset({limit})
 
+
+_APPLICATION = _one("sending-application")
 CAUSES: dict[str, Cause] = {
-    "link": Cause(frozenset({"link"}), _link, "path", f"{_BUFFERS}|{_NODELAY}"),
-    "congestion-window": Cause(
-        frozenset({"congestion-window"}), _congestion_window, "path", f"{_BUFFERS}|{_NODELAY}"
-    ),
-    "policer": Cause(frozenset({"policer"}), _policer, "path", f"{_BUFFERS}|{_NODELAY}"),
-    "return-path": Cause(frozenset({"return-path"}), _return_path, "path", f"{_BUFFERS}|{_NODELAY}"),
+    "link": Cause(_one("link"), _link, "path"),
+    "congestion-window": Cause(_one("congestion-window"), _congestion_window, "path"),
+    "policer": Cause(_one("policer"), _policer, "path"),
+    "return-path": Cause(_one("return-path"), _return_path, "path"),
     "receive-window": Cause(
-        frozenset({"receive-window"}), _receive_window, "receiver", f"tcp_wmem|SO_SNDBUF|{_NODELAY}"
+        _one("receive-window"), _receive_window, "receiver", f"tcp_wmem|SO_SNDBUF|{_NODELAY}"
     ),
     "receiving-application": Cause(
-        frozenset({"receiving-application"}), _receiving_application, "receiver",
-        f"{_BUFFERS}|{_NODELAY}",
+        _one("receiving-application"), _receiving_application, "receiver"
     ),
     "send-buffer": Cause(
-        frozenset({"send-buffer"}), _send_buffer, "sender", f"tcp_rmem|SO_RCVBUF|{_NODELAY}"
+        _one("send-buffer"), _send_buffer, "sender", f"tcp_rmem|SO_RCVBUF|{_NODELAY}"
     ),
-    "ack-stall": Cause(frozenset({"ack-stall"}), _nagle, "sender", _BUFFERS),
-    "sending-application": Cause(_APPLICATION, _nothing_to_send, "sender", f"{_BUFFERS}|{_NODELAY}"),
+    "ack-stall": Cause(_one("ack-stall"), _nagle, "sender", _BUFFERS),
+    "sending-application": Cause(_APPLICATION, _no_segment_to_send, "sender"),
     # The sender's application waits for what the peer's application asks for, ...
-    "peer-requests": Cause(_APPLICATION, _nothing_to_send, "receiver", f"{_BUFFERS}|{_NODELAY}"),
+    "peer-requests": Cause(_APPLICATION, _nothing_to_send, "receiver"),
     # ... for the room that the peer's application grants, ...
     "application-window": Cause(
-        _APPLICATION | {"application-window"}, _nothing_to_send, "receiver",
-        f"{_BUFFERS}|{_NODELAY}",
+        _APPLICATION | {"application-window"}, _nothing_to_send, "receiver"
     ),
     # ... or for the answer to what it sent itself.
-    "own-answers": Cause(_APPLICATION, _nothing_to_send, "sender", f"{_BUFFERS}|{_NODELAY}"),
-    "timeout": Cause(frozenset({"timeout"}), _timeout, "path", f"{_BUFFERS}|{_NODELAY}"),
-    "path-mtu": Cause(frozenset({"timeout", "path-mtu"}), _path_mtu, "path", f"{_BUFFERS}|{_NODELAY}"),
-    "start": Cause(
-        frozenset({"handshake", "slow-start", "sending-application"}), _start, "sender",
-        f"{_BUFFERS}|{_NODELAY}",
-    ),
-}  # fmt: skip
+    "own-answers": Cause(_APPLICATION, _nothing_to_send, "sender"),
+    "timeout": Cause(_one("timeout"), _timeout, "path"),
+    "path-mtu": Cause(_one("timeout") | {"path-mtu"}, _path_mtu, "path"),
+    "start": Cause(_APPLICATION | {"handshake", "slow-start"}, _start, "sender"),
+}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ackwise.host.namespaces import inside
 from ackwise.host.programs import DISCARDED, run, started
 
 EVERY_S = 0.05
-_LOOP = f"while :; do echo @ $(date +%s%N); ss -tinOH; sleep {EVERY_S}; done"
+_LOOP = f"while :; do echo @ $(date +%s%N); ss -tinmOH; sleep {EVERY_S}; done"
 _FIELD = re.compile(r"(\w+):(\S+)")
 _NUMBER = re.compile(r"[\d.]+")
 
