@@ -129,7 +129,7 @@ def ask(
     host: str,
     port: int,
     seconds: float,
-    parts: str,
+    parts: str | int,
     answer_bytes: int,
     pause_ms: float = 0,
     nodelay: int = 0,
@@ -138,7 +138,7 @@ def ask(
     peer = socket.create_connection((host, port))
     _nodelay(peer, nodelay)
     end = time.monotonic() + seconds
-    sizes = [int(part) for part in parts.split("+")]
+    sizes = [int(part) for part in str(parts).split("+")]
     while time.monotonic() < end:
         for size in sizes:
             peer.sendall(bytes(size))

@@ -541,7 +541,7 @@ def _judging() -> list[Case]:
                 "mkdir {folder}/db; chmod a+x {folder}; chown postgres {folder}/db; "
                 "setpriv --reuid postgres --regid postgres --clear-groups "
                 "$(ls -d /usr/lib/postgresql/*/bin)/initdb -A trust -N -D {folder}/db > /dev/null; "
-                "echo 'host all all {NETWORK} trust' >> {folder}/db/pg_hba.conf",
+                f"echo 'host all all {NETWORK} trust' >> {{folder}}/db/pg_hba.conf",
             ),
         ),
         _download(

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """How many stories a diagnosis gets right, at each of three capture points.
 
-    right       its main limit is the cause, and it advises nothing that would not help
+    right       its main limit is the cause, it tells the one who can change it what to do, and it
+                advises nothing that would not help
     undecided   it says that it does not know
     wrong       anything else
 
@@ -31,6 +32,7 @@ _SURE, _UNSAID = "sure", "unsaid"
 _LEAST_BYTES_SHARE = 0.05
 _TIMES_TOO_FAST = 1.25
 _START_RTTS_MAX = 20
+_OWNER = re.compile(r"Fix \((\w+)")
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,12 @@ def _verdict(folder: Path, truth: dict[str, Any], place: str) -> Verdict:
     text = "\n".join(line for line, _ in table.lines(said)) if said else ""
     confidence = str(dict(said.judgment).get("confidence", _UNSAID)) if said else _UNSAID
     advice = re.search(known.wrong_advice, text) if known.wrong_advice else None
+    owner = _OWNER.search(text)
     why = ""
     if limit not in known.limits:
         why = f"says {limit}"
+    elif owner and owner[1] not in known.owners:
+        why = f"tells the {owner[1]}"
     elif advice:
         why = f"advises {advice[0]}"
     elif truth["must_say"] and not re.search(truth["must_say"], text):

@@ -27,7 +27,18 @@ from ackwise.host.programs import (
 from ackwise_experiments.bottleneck.host import captured, check
 from ackwise_experiments.bottleneck.priority import hurry
 from ackwise_experiments.stories import truth, watch
-from ackwise_experiments.stories.cases import C6, CLIENT, NETWORK, NETWORK6, S6, SERVER, C, Case, S
+from ackwise_experiments.stories.cases import (
+    C6,
+    CLIENT,
+    NETWORK,
+    NETWORK6,
+    OTHER,
+    S6,
+    SERVER,
+    C,
+    Case,
+    S,
+)
 
 _ADDRESSES = {SERVER: (S, S6), CLIENT: (C, C6)}
 _DEVICE = "v0"
@@ -135,7 +146,8 @@ def run_once(case: Case, to: Path) -> truth.Truth:
             recorded.enter_context(captured(namespace, captures[end]))
             recorded.enter_context(watch.watching(namespace, folder / f"{end}.ss"))
         if case.serve_also:
-            stack.enter_context(_shell(inside[SERVER], case.serve_also, folder))
+            also = stack.enter_context(_shell(inside[SERVER], case.serve_also, folder))
+            await_ready(lambda: _listens(inside[SERVER], OTHER), "the other server", also, 30)
         server = stack.enter_context(_shell(inside[SERVER], case.serve, folder))
         await_ready(lambda: _listens(inside[SERVER], case.port), "the server", server, 30)
         router, start_ns = folder / "router.pcap", time.monotonic_ns()

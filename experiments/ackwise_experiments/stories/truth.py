@@ -165,7 +165,7 @@ class Cause:
 
     limits: frozenset[str]
     share: Callable[[Seen], float]
-    owner: str  # sender, receiver or path
+    owners: tuple[str, ...]  # sender, receiver or path: who can change it
     wrong_advice: str = f"{_BUFFERS}|{_NODELAY}"  # a pattern
 
 
@@ -173,34 +173,33 @@ def _one(limit: str) -> frozenset[str]:
     return frozenset({limit})
 
 
+_SENDER, _RECEIVER, _PATH = ("sender",), ("receiver",), ("path",)
 _APPLICATION = _one("sending-application")
 CAUSES: dict[str, Cause] = {
-    "link": Cause(_one("link"), _link, "path"),
-    "congestion-window": Cause(_one("congestion-window"), _congestion_window, "path"),
-    "policer": Cause(_one("policer"), _policer, "path"),
-    "return-path": Cause(_one("return-path"), _return_path, "path"),
+    "link": Cause(_one("link"), _link, _PATH),
+    "congestion-window": Cause(_one("congestion-window"), _congestion_window, _PATH),
+    "policer": Cause(_one("policer"), _policer, _PATH),
+    "return-path": Cause(_one("return-path"), _return_path, _PATH),
     "receive-window": Cause(
-        _one("receive-window"), _receive_window, "receiver", f"tcp_wmem|SO_SNDBUF|{_NODELAY}"
+        _one("receive-window"), _receive_window, _RECEIVER, f"tcp_wmem|SO_SNDBUF|{_NODELAY}"
     ),
     "receiving-application": Cause(
-        _one("receiving-application"), _receiving_application, "receiver"
+        _one("receiving-application"), _receiving_application, _RECEIVER
     ),
     "send-buffer": Cause(
-        _one("send-buffer"), _send_buffer, "sender", f"tcp_rmem|SO_RCVBUF|{_NODELAY}"
+        _one("send-buffer"), _send_buffer, _SENDER, f"tcp_rmem|SO_RCVBUF|{_NODELAY}"
     ),
-    "ack-stall": Cause(_one("ack-stall"), _nagle, "sender", _BUFFERS),
-    "sending-application": Cause(_APPLICATION, _no_segment_to_send, "sender"),
+    "ack-stall": Cause(_one("ack-stall"), _nagle, _SENDER, _BUFFERS),
+    "sending-application": Cause(_APPLICATION, _no_segment_to_send, _SENDER),
     # The sender's application waits for what the peer's application asks for, ...
-    "peer-requests": Cause(_APPLICATION, _nothing_to_send, "receiver"),
+    "peer-requests": Cause(_APPLICATION, _nothing_to_send, _RECEIVER),
     # ... for the room that the peer's application grants, ...
-    "application-window": Cause(
-        _APPLICATION | {"application-window"}, _nothing_to_send, "receiver"
-    ),
-    # ... or for the answer to what it sent itself.
-    "own-answers": Cause(_APPLICATION, _nothing_to_send, "sender"),
-    "timeout": Cause(_one("timeout"), _timeout, "path"),
-    "path-mtu": Cause(_one("timeout") | {"path-mtu"}, _path_mtu, "path"),
-    "start": Cause(_APPLICATION | {"handshake", "slow-start"}, _start, "sender"),
+    "application-window": Cause(_APPLICATION | {"application-window"}, _nothing_to_send, _RECEIVER),
+    # ... or for the answer to what it sent itself, which both can change.
+    "own-answers": Cause(_APPLICATION, _nothing_to_send, _SENDER + _RECEIVER),
+    "timeout": Cause(_one("timeout"), _timeout, _PATH),
+    "path-mtu": Cause(_one("timeout") | {"path-mtu"}, _path_mtu, _PATH),
+    "start": Cause(_APPLICATION | {"handshake", "slow-start"}, _start, _SENDER + _RECEIVER + _PATH),
 }
 
 
@@ -212,7 +211,6 @@ class Truth:
     number: int
     split: str
     cause: str
-    owner: str
     data_from: str
     port: int  # the server's
     must_say: str
@@ -247,7 +245,7 @@ def tell(seen: Seen, start_unix_ns: int) -> Truth:
     case, cause = seen.case, CAUSES[seen.case.cause]
     share = min(1.0, round(cause.share(seen), 3))
     return Truth(
-        case.story, case.number, case.split, case.cause, cause.owner, case.data_from, case.port,
+        case.story, case.number, case.split, case.cause, case.data_from, case.port,
         case.must_say, share, dict(_evidence(seen)), start_unix_ns,
     )  # fmt: skip
 

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""The bookkeeping of rebuilt stories: the split, the path's middleboxes, the kernel's samples and
+the scorer; and two stories rebuilt here."""
+
+import json
+import socket
+import struct
+from pathlib import Path
+
+import pytest
+from netns import needs_root
+
+from ackwise import engine
+from ackwise.diagnosis import table
+from ackwise_experiments.stories import cases as table_of_cases
+from ackwise_experiments.stories import judging, making, truth, watch
+from ackwise_experiments.stories.cases import Case, cases, way
+from ackwise_experiments.stories.path import Box, Packet, segments
+from ackwise_experiments.stories.told import JUDGING, STORIES, TUNING
+
+ACK, PSH, SYN, FIN = 0x10, 0x08, 0x02, 0x01
+
+
+def _sum(data: bytes) -> int:
+    """RFC 1071, word by word: 0xFFFF over data that holds its own checksum."""
+    total = sum(struct.unpack(f">{len(data) // 2}H", data[: len(data) // 2 * 2]))
+    total += data[-1] << 8 if len(data) % 2 else 0
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def _packet(payload: bytes, flags: int = ACK, options: bytes = b"", ipv6: bool = False) -> Packet:
+    assert len(options) % 4 == 0
+    tcp = struct.pack(
+        ">HHIIBBHHH", 40000, 80, 0xFFFFFF00, 7, (20 + len(options)) << 2, flags, 100, 0, 0
+    )
+    ends = [socket.inet_pton(socket.AF_INET6, a) for a in ("fd99::1", "fd99::2")]
+    if ipv6:
+        head = struct.pack(">IHBB", 6 << 28, 0, 6, 64) + b"".join(ends)
+    else:
+        head = struct.pack(
+            ">BBHHHBBHII", 0x45, 0, 0, 65535, 0x4000, 64, 6, 0, 0x0A630001, 0x0A630002
+        )
+    made = Packet(bytearray(head + tcp + options + payload))
+    made.seal()
+    return made
+
+
+def _is_sealed(packet: Packet) -> bool:
+    data, tcp = bytes(packet.data), packet.tcp
+    addresses = data[8:40] if packet.is_ipv6 else data[12:20]
+    whole = addresses + struct.pack(">II", len(data) - tcp, 6) + data[tcp:]
+    return _sum(whole) == 0xFFFF and (packet.is_ipv6 or _sum(data[:tcp]) == 0xFFFF)
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+def test_the_split_is_by_story_and_stays_as_drawn() -> None:
+    tuning = {story.name for story in STORIES if story.split == TUNING}
+    assert len(tuning) == len(STORIES) // 2
+    # as committed before the first capture
+    assert {"split-query", "policed", "offload", "reset", "ecn"} <= tuning
+    assert not tuning & {"split-response", "bbr", "smb", "handover", "mtu-black-hole"}
+    assert {case.story for case in cases() if case.split == TUNING} == tuning
+    assert {case.story for case in cases() if case.split == JUDGING} == {
+        story.name for story in STORIES if story.split == JUDGING
+    }
+
+
+def test_every_story_has_addresses_and_varied_cases() -> None:
+    found = cases()
+    assert len({case.name for case in found}) == len(found) >= 60
+    for story in STORIES:
+        mine = [case for case in found if case.story == story.name]
+        assert len(mine) >= 2
+        assert len({json.dumps([c.down, c.up, c.serve, c.ask]) for c in mine}) == len(mine)
+        assert story.addresses
+        assert all(address.startswith("http") for address in story.addresses)
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: str(case.name))
+def test_a_case_can_be_written_down(case: Case, tmp_path: Path) -> None:
+    assert case.cause in truth.CAUSES
+    for text in (case.serve, case.ask, case.serve_also, *case.files.values(), *case.prepare):
+        assert "{" not in text.format(folder=tmp_path).replace("{ }", "").partition("http {")[0]
+    for channel in (case.down, case.up):
+        assert channel["rate_bps"] <= 100_000_000
+
+
+# --- the path -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ipv6", [False, True])
+@pytest.mark.parametrize("size", [0, 1, 1000, 1448, 1449, 14480, 20001])
+def test_a_large_packet_becomes_the_segments_it_stands_for(size: int, ipv6: bool) -> None:
+    payload = bytes(n % 251 for n in range(size))
+    large = _packet(payload, ACK | PSH | FIN, ipv6=ipv6)
+    made = [Packet(bytearray(one)) for one in segments(large, 1448)]
+    assert b"".join(bytes(one.data[one.payload :]) for one in made) == payload
+    assert all(map(_is_sealed, made))
+    assert [one.flags for one in made[:-1]] == [ACK] * (len(made) - 1)
+    assert made[-1].flags == ACK | PSH | FIN
+    at = large.seq
+    for one in made:
+        assert one.seq == at % 2**32
+        at += len(one.data) - one.payload
+    if not ipv6:
+        assert [(one.data[4] << 8 | one.data[5]) for one in made] == [
+            (65535 + n) % 65536 for n in range(len(made))
+        ]
+
+
+def test_a_syn_loses_its_options_and_keeps_its_checksum() -> None:
+    options = bytes([2, 4, 1460 >> 8, 1460 & 255, 1, 3, 3, 7, 4, 2, 1, 1])
+    syn = _packet(b"", SYN, options)
+    assert Box({"stripped_options": [3], "clamped_mss_bytes": 1200}).passes(syn)
+    assert [kind for kind, _, _ in syn.options() if kind != 1] == [2, 4]
+    assert int.from_bytes(syn.data[42:44], "big") == 1200
+    assert _is_sealed(syn)
+    ordinary = _packet(b"x", ACK, bytes([1, 1, 1, 1]))
+    before = bytes(ordinary.data)
+    assert Box({"stripped_options": [3], "clamped_mss_bytes": 1200}).passes(ordinary)
+    assert bytes(ordinary.data) == before
+
+
+def test_large_packets_vanish_without_a_message() -> None:
+    box = Box({"mtu_bytes": 1400})
+    assert box.passes(_packet(bytes(1360)))
+    assert not box.passes(_packet(bytes(1361)))
+    assert box.vanished == 1
+
+
+def test_one_of_so_many_tails_is_lost_but_not_its_repetition() -> None:
+    box = Box({"lost_pushes": 2})
+    first, second = _packet(b"one", ACK | PSH), _packet(b"two", ACK | PSH)
+    second.data[second.tcp + 4 : second.tcp + 8] = b"\0\0\0\7"  # beyond the wrap
+    assert box.passes(first)
+    assert not box.passes(second)
+    assert box.passes(second)
+    assert box.passes(_packet(b"not the end of a write", ACK))
+    assert box.lost == 1
+
+
+@pytest.mark.parametrize("ipv6", [False, True])
+def test_a_mark_is_congestion_experienced(ipv6: bool) -> None:
+    packet = _packet(b"x", ipv6=ipv6)
+    packet.data[1] |= 2 << 4 if ipv6 else 2  # ECT(0)
+    packet.seal()
+    packet.mark()
+    assert packet.ecn == 3
+    assert _is_sealed(packet)
+
+
+# --- the kernel's samples -------------------------------------------------------------------------
+
+_SAMPLES = """\
+@ 1000000000
+ESTAB 0 1448 10.99.0.1:8080 10.99.0.2:50000 cubic mss:1448 cwnd:10 unacked:1 busy:100ms \
+rwnd_limited:80ms(80.0%) bytes_acked:1000
+ESTAB 0 0 10.99.0.1:9 10.99.0.2:50001 cubic cwnd:10
+@ 1050000000
+ESTAB 7 0 [fd99::1]:8080 [fd99::2]:50000 cubic mss:1448 cwnd:10 app_limited busy:150ms \
+rwnd_limited:120ms(80.0%) notsent:77 bytes_acked:2000
+"""
+
+
+def _case(cause: str) -> Case:
+    return Case("policed", 9, cause, "", "", 8080, way(20), way(20))
+
+
+def _seen(cause: str, text: str, **path: object) -> truth.Seen:
+    case = _case(cause)
+    samples = truth.judged(watch.read(text), case, "server")
+    account = {"times_ns": [], "busy_ns": [], "dropped": 0, "vanished": 0, "lost": 0, "marks": 0}
+    return truth.Seen(case, samples, [], account | path, account, {})
+
+
+def test_samples_are_read_as_ss_writes_them() -> None:
+    one, other = truth.judged(watch.read(_SAMPLES), _case("link"), "server")
+    assert (one.time_ns, one.number("unacked"), one.number("notsent")) == (10**9, 1, 0)
+    assert (other.unread_bytes, other.number("notsent")) == (7, 77)
+    assert "app_limited" in other.words
+
+
+def test_the_chronographs_show_a_receive_window() -> None:
+    seen = _seen("receive-window", _SAMPLES)
+    assert seen.chronograph("rwnd_limited") == pytest.approx(0.8)
+    assert truth.tell(seen, 0).holds
+    assert not truth.tell(_seen("sending-application", _SAMPLES), 0).holds
+
+
+def test_a_busy_link_counts_from_its_settled_part() -> None:
+    times = [n * 10**7 for n in range(100)]
+    busy = [n * 9 * 10**6 for n in range(100)]
+    text = _SAMPLES.replace("rwnd_limited", "unlimited")
+    assert truth.tell(_seen("link", text, times_ns=times, busy_ns=busy), 0).share == pytest.approx(
+        0.9, abs=0.01
+    )
+    half = _seen("link", text, times_ns=times, busy_ns=[n // 2 for n in busy])
+    assert not truth.tell(half, 0).holds
+    assert not truth.tell(_seen("link", _SAMPLES, times_ns=times, busy_ns=busy), 0).holds
+
+
+# --- the scorer and two stories -------------------------------------------------------------------
+
+
+def _judge(folder: Path) -> dict[str, judging.Verdict]:
+    return {verdict.place: verdict for verdict in judging.verdicts(folder)}
+
+
+@needs_root
+@pytest.mark.slow
+@pytest.mark.real_time
+def test_a_stripped_window_scale_is_rebuilt_and_judged(tmp_path: Path) -> None:
+    case = next(one for one in cases() if one.name == "window-scale-stripped-1")
+    known = making.run_once(case, tmp_path / case.name)
+    assert known.holds, known.evidence
+    diagnosis = engine.diagnose([str(tmp_path / case.name / "receiver.pcap")])
+    (connection,) = diagnosis["connections"]
+    # the client's SYN had it, the server's answer then has none
+    assert [end["window_scale"] for end in connection["options"]] == [7, None]
+    found = _judge(tmp_path)
+    assert found["sender"].limit == "receive-window"
+    assert found["sender"].outcome == judging.RIGHT, found["sender"].why
+    # the scorer tells other causes apart from this one
+    path = tmp_path / case.name / "truth.json"
+    other = json.loads(path.read_text()) | {"cause": "send-buffer"}
+    path.write_text(json.dumps(other))
+    assert _judge(tmp_path)["sender"].outcome == judging.WRONG
+
+
+@needs_root
+@pytest.mark.slow
+@pytest.mark.real_time
+def test_a_query_in_two_parts_is_rebuilt_with_large_packets_cut(tmp_path: Path) -> None:
+    case = next(one for one in table_of_cases.cases() if one.name == "offload-3")
+    known = making.run_once(case, tmp_path / case.name)
+    assert known.holds, known.evidence
+    at_sender, at_receiver = (
+        max(
+            t.half["counts"]["sent"]["data_packets"]
+            for t in table.rank(engine.diagnose([str(tmp_path / case.name / f"{place}.pcap")]))
+        )
+        for place in ("sender", "receiver")
+    )
+    assert at_receiver > 2 * at_sender
