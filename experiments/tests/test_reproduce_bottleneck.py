@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from ackwise.diagnosis.advice import Advice
-from ackwise_experiments.bottleneck import retold, simulator, story
+from ackwise_experiments.bottleneck import simulator, steps, story
 from ackwise_experiments.bottleneck.scenario import LINUX, SIMULATOR
 from ackwise_experiments.check import Check
 from ackwise_experiments.experiment import Outcome
@@ -54,21 +54,21 @@ def test_the_story_has_the_published_figures() -> None:
 
 def test_a_line_that_sets_a_buffer_is_read() -> None:
     line = 'sysctl -w net.ipv4.tcp_rmem="4096 131072 26214400"'
-    assert retold.advised_by(line) == ("tcp_rmem", 26_214_400)
-    assert retold.advised_by("sysctl -w net.ipv4.tcp_window_scaling=1") is None
-    assert retold.advised_by("") is None
+    assert steps.advised_by(line) == ("tcp_rmem", 26_214_400)
+    assert steps.advised_by("sysctl -w net.ipv4.tcp_window_scaling=1") is None
+    assert steps.advised_by("") is None
 
 
-def _advised(line: str) -> retold.Retold:
-    named = retold.Named([("receive-window", 1.0)], Advice("", "", "", line))
-    return retold.Retold(story.STEPS[4], 1.0, 1.0, {"sender": named})
+def _advised(line: str) -> steps.StepResult:
+    named = steps.Named([("receive-window", 1.0)], Advice("", "", "", line))
+    return steps.StepResult(story.STEPS[4], 1.0, 1.0, {"sender": named})
 
 
 def test_of_several_advised_buffers_the_furthest_from_the_source_s_counts() -> None:
     lines = [f'sysctl -w net.ipv4.tcp_rmem="4096 131072 {mb}000000"' for mb in (25, 20, 24)]
-    (one,) = retold._remedies([_advised(line) for line in lines])
+    (one,) = steps._remedies([_advised(line) for line in lines])
     assert (one.measured, one.passed) == (20, False)
-    (one,) = retold._remedies([_advised(lines[0]), _advised("")])
+    (one,) = steps._remedies([_advised(lines[0]), _advised("")])
     assert (one.measured, one.passed) == (None, False)
 
 

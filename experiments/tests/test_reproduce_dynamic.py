@@ -13,9 +13,9 @@ from ackwise.engine.replayed import Arrivals
 from ackwise.errors import InputError
 from ackwise_experiments import documents
 from ackwise_experiments.check import Kind
-from ackwise_experiments.dynamic import arrivals, given, optimum, policies, simulated, simulator
+from ackwise_experiments.dynamic import arrivals, fixed, optimum, policies, sender, simulator
 from ackwise_experiments.dynamic.policies import LimitedPolicy, Size
-from ackwise_experiments.dynamic.simulated import SimulatedConnection
+from ackwise_experiments.dynamic.sender import SimulatedConnection
 from ackwise_experiments.runner import Runner
 
 MS = 10**6
@@ -73,20 +73,20 @@ def test_made_up_arrivals_that_cannot_be_are_told() -> None:
 
 @pytest.mark.parametrize("kind", arrivals.KINDS)
 def test_arrivals_are_a_hundred_in_order_and_the_same_each_time(kind: str) -> None:
-    times = arrivals.KINDS[kind](given.random_of(kind, 3), 10 * MS)
+    times = arrivals.KINDS[kind](fixed.random_of(kind, 3), 10 * MS)
     assert len(times) == arrivals.PACKETS
     assert times[0] == 0
     assert times == sorted(times)
-    assert times == arrivals.KINDS[kind](given.random_of(kind, 3), 10 * MS)
+    assert times == arrivals.KINDS[kind](fixed.random_of(kind, 3), 10 * MS)
 
 
 def test_the_adversaries_do_what_they_are_for() -> None:
-    alone = arrivals.isolated(given.random_of("isolated", 0), 10 * MS)
+    alone = arrivals.isolated(fixed.random_of("isolated", 0), 10 * MS)
     assert min(b - a for a, b in pairwise(alone)) > 10 * MS
-    points = given.on_given(("isolated", 500, 1, 1), Cancel())
+    points = fixed.on_given(("isolated", 500, 1, 1), Cancel())
     assert points[LimitedPolicy(policies.FIXED, policies.FREE)].mean == pytest.approx(2, rel=1e-3)
     assert points[LimitedPolicy(policies.GREEDY, policies.FREE)].mean == pytest.approx(2, rel=1e-3)
-    crowd = given.on_given(("late crowd", 500, 1, 1), Cancel())
+    crowd = fixed.on_given(("late crowd", 500, 1, 1), Cancel())
     per_ack = crowd[LimitedPolicy(policies.PER_ACK, policies.FREE)]
     assert per_ack.expected > 1.05 * e / (e - 1)
     drawn = crowd[LimitedPolicy(policies.DYNAMIC, policies.FREE)]
@@ -97,14 +97,14 @@ def test_every_start_of_the_draws_is_taken_once() -> None:
     """On packets that each wait alone, a connection costs 1 + z of the best schedule: every z of
     the table appears, and their mean is that of the density, e/(e-1) - 1."""
     price = policies.price_ns(500)
-    times = arrivals.isolated(given.random_of("isolated", 0), price)
+    times = arrivals.isolated(fixed.random_of("isolated", 0), price)
     packets: Arrivals = {"times_ns": times, "bytes": [1448] * len(times), "mss_bytes": 1448}
     options = policies.replay_options([LimitedPolicy(policies.DYNAMIC, policies.FREE)], 500, 0)
     costs = [
         engine.replay_arrivals(packets, options | {"seed": seed})["policies"][0]["cost_ratio"] or 0
-        for seed in given.seeds_of_every_start()
+        for seed in fixed.seeds_of_every_start()
     ]
-    assert len(set(costs)) == given.STARTS
+    assert len(set(costs)) == fixed.STARTS
     assert sum(costs) / len(costs) == pytest.approx(e / (e - 1), rel=2e-4)
 
 
@@ -118,17 +118,17 @@ def test_a_point_keeps_draws_and_sequences_apart() -> None:
 
 def test_limits_that_bind_are_seen() -> None:
     # L is 1.99 s at 0.995: a lone packet would wait for most of it.
-    points = given.on_given(("isolated", 995, 1, 1), Cancel())
+    points = fixed.on_given(("isolated", 995, 1, 1), Cancel())
     assert points[LimitedPolicy(policies.DYNAMIC, policies.LIMITED)].limited
     assert not points[LimitedPolicy(policies.DYNAMIC, policies.FREE)].limited
-    points = given.on_given(("bursts", 500, 2, 1), Cancel())
+    points = fixed.on_given(("bursts", 500, 2, 1), Cancel())
     assert points[LimitedPolicy(policies.DYNAMIC, policies.SECOND)].limited
     assert not points[LimitedPolicy(policies.DYNAMIC, policies.LIMITED)].limited
 
 
 def test_every_shipped_capture_holds_a_transfer_with_its_receiver() -> None:
     for name in policies.CAPTURES:
-        points = given.on_captured((name, 500, 1, 1), Cancel())
+        points = fixed.on_captured((name, 500, 1, 1), Cancel())
         assert points[LimitedPolicy(policies.CAPTURED, policies.LIMITED)].mean >= 1
 
 
@@ -136,18 +136,18 @@ def test_a_trace_is_read_as_it_happened() -> None:
     link = plans.load_link("lan-100m")
     chosen = policies.choice(LimitedPolicy(policies.STOCK, policies.LIMITED), 500)
     times = [0, 5 * MS, 400 * MS, 700 * MS]
-    found = simulated.connection(documents.simulate(simulated.replayed(link, chosen, times, 1)))
+    found = sender.connection(documents.simulate(sender.replayed(link, chosen, times, 1)))
     # two together, one by the timer after 200 ms, the last by its FIN
     assert (found.acks, found.latency_ns, found.limited) == (3, 205 * MS, False)
     assert [b - a for a, b in pairwise(found.arrivals_ns)] == [5 * MS, 395 * MS, 300 * MS]
-    run = simulated.judged(found, 500)
+    run = sender.judged(found, 500)
     assert run.ratio == pytest.approx((3 * 10 + 205) / (3 * 10 + 5))
 
 
 def test_a_clocked_sender_waits_for_each_ack() -> None:
     link = plans.load_link("lan-100m")
     chosen = policies.choice(LimitedPolicy(policies.GREEDY, policies.LIMITED), 500)
-    found = simulated.connection(documents.simulate(simulated.clocked(link, chosen, 1)))
+    found = sender.connection(documents.simulate(sender.clocked(link, chosen, 1)))
     assert len(found.arrivals_ns) == found.acks == arrivals.PACKETS
     # 10 ms until the ACK leaves, then a round trip
     assert min(b - a for a, b in pairwise(found.arrivals_ns)) > 12 * MS
@@ -155,7 +155,7 @@ def test_a_clocked_sender_waits_for_each_ack() -> None:
 
 
 def test_cost_by_the_best_is_never_below_one() -> None:
-    assert simulated.judged(SimulatedConnection([0, 1], 1, 1, False), 500).ratio == 1.0
+    assert sender.judged(SimulatedConnection([0, 1], 1, 1, False), 500).ratio == 1.0
 
 
 @pytest.mark.slow
@@ -176,4 +176,4 @@ def test_all_of_it_in_small() -> None:
     # but for the grain of the table of z
     for one in free:
         assert isinstance(one.measured, float)
-        assert one.measured <= policies.BOUND * (1 + 1 / given.STARTS)
+        assert one.measured <= policies.BOUND * (1 + 1 / fixed.STARTS)

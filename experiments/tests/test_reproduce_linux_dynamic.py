@@ -19,7 +19,7 @@ from ackwise.lab.machine import Kernel
 from ackwise.lab.measure import CapturedPacket
 from ackwise.lab.traffic import build
 from ackwise_experiments import documents
-from ackwise_experiments.dynamic import lab, lab_checks, lab_figures, lab_runs, policies, simulated
+from ackwise_experiments.dynamic import lab, lab_checks, lab_figures, lab_runs, policies, sender
 from ackwise_experiments.dynamic.lab_runs import Costs, LabSize
 from ackwise_experiments.dynamic.policies import LIMITED, CostPoint, LimitedPolicy
 from ackwise_experiments.lab_runner import LabRunner
@@ -110,7 +110,7 @@ def test_the_simulator_s_capture_costs_what_its_trace_and_its_replay_cost(
     path = tmp_path / "client.pcap"
     path.write_bytes(done.client)
     (one,) = lab_runs.captured(path, 1)
-    traced = simulated.connection(typed.document(done.result))
+    traced = sender.connection(typed.document(done.result))
     assert (one.acks, one.latency_ns) == (traced.acks, traced.latency_ns)
     start = one.arrivals_ns[0] - traced.arrivals_ns[0]
     assert one.arrivals_ns == [start + at for at in traced.arrivals_ns]
@@ -146,7 +146,7 @@ def test_transfers_follow_each_other_with_time_to_end() -> None:
     assert slots == [lab_runs.SLOT_NS + n * 10**9 // lab_runs.SLOT_BYTES_PER_S for n in wanted]
     # and the simulator's, under the kernel's rails, are over in half of that
     result = documents.simulate(lab_runs.with_rails_of_the_kernel(made))
-    took = [simulated.duration_ns({"groups": [group]}) for group in result["groups"]]
+    took = [sender.duration_ns({"groups": [group]}) for group in result["groups"]]
     assert all(2 * ns < slot for ns, slot in zip(took, slots, strict=True))
 
 
@@ -203,8 +203,8 @@ def made_up() -> Costs:
 
 def failing(found: Costs) -> list[str]:
     rates = {
-        key: {name: {1000: [1.0, 1.0]} for name in simulated.STREAMING}
-        for key in product(policies.LINKS, simulated.WINDOWS)
+        key: {name: {1000: [1.0, 1.0]} for name in sender.STREAMING}
+        for key in product(policies.LINKS, sender.WINDOWS)
     }
     checks = [
         *lab_checks.cost_checks(found),
@@ -245,8 +245,8 @@ def test_each_check_of_costs_can_fail() -> None:
 
 def test_a_gain_in_throughput_and_a_simulator_that_is_wrong_are_seen() -> None:
     rates = {
-        key: {name: {1000: [1.0, 1.001]} for name in simulated.STREAMING}
-        for key in product(policies.LINKS, simulated.WINDOWS)
+        key: {name: {1000: [1.0, 1.001]} for name in sender.STREAMING}
+        for key in product(policies.LINKS, sender.WINDOWS)
     }
     slower = {key: {n: {1000: [0.85, 0.851]} for n in found} for key, found in rates.items()}
     faster = {key: dict(found) for key, found in rates.items()}
@@ -254,14 +254,14 @@ def test_a_gain_in_throughput_and_a_simulator_that_is_wrong_are_seen() -> None:
     assert [c.passed for c in lab_checks.throughput_checks(rates)] == [True] * 4
     assert [c.passed for c in lab_checks.throughput_checks(faster)] == [True, True, False, False]
     wrong = lab_checks.simulator_checks(made_up(), rates, slower)
-    assert sum(not check.passed for check in wrong) == len(simulated.STREAMING)
+    assert sum(not check.passed for check in wrong) == len(sender.STREAMING)
 
 
 def test_figures_and_notes_tell_which_rail_acts_where() -> None:
     found = made_up()
     rates = {
-        key: {name: {1000: [1.0, 1.0]} for name in simulated.STREAMING}
-        for key in product(policies.LINKS, simulated.WINDOWS)
+        key: {name: {1000: [1.0, 1.0]} for name in sender.STREAMING}
+        for key in product(policies.LINKS, sender.WINDOWS)
     }
     drawn = lab_figures.figures(found, rates, replace(SMALL, ratios=(50, 500, 900, 995)))
     assert all(figure.name.startswith("linux-dynamic-") for figure in drawn)
@@ -285,11 +285,11 @@ def test_greedy_in_the_kernel_acknowledges_when_the_core_says_so(kernel: Kernel)
     guest = lab_runs._guest(LabRunner(kernel), lab_runs.priced("2 ms", GREEDY, rho, 4), Cancel())
     for one, core in zip(guest.connections, guest.core, strict=True):
         best = engine.optimum(one.arrivals_ns, rho, policies.UNIT_NS)
-        least = simulated.scaled_cost(best["acks"], best["latency_ns"], rho)
+        least = sender.scaled_cost(best["acks"], best["latency_ns"], rho)
         # each of 100 packets waits as long, within a microsecond
-        clock = simulated.scaled_cost(0, 100 * US, rho)
-        assert simulated.judged(one, rho).ratio == pytest.approx(core, abs=clock / least)
-    ratios = [simulated.judged(one, rho).ratio for one in guest.connections]
+        clock = sender.scaled_cost(0, 100 * US, rho)
+        assert sender.judged(one, rho).ratio == pytest.approx(core, abs=clock / least)
+    ratios = [sender.judged(one, rho).ratio for one in guest.connections]
     assert ratios != pytest.approx(guest.alone, rel=1e-3)
     assert guest.reasons["latency"] > 0
     assert guest.reasons["flight"] > 0
@@ -303,14 +303,14 @@ def test_stock_s_cost_and_throughput_are_the_simulator_s(kernel: Kernel) -> None
     made = lab_runs.with_rails_of_the_kernel(lab_runs.spaced("100 ms", case, 50, 2))
     for rho in (50, 995):
         ours, theirs = (
-            [simulated.judged(one, rho).ratio for one in found]
+            [sender.judged(one, rho).ratio for one in found]
             for found in (guest.connections, lab_runs._simulated(made, Cancel()))
         )
         assert ours == pytest.approx(theirs, rel=0.02)
     assert guest.reasons == {}
     asked = lab_runs.streamed("100 ms", "today", policies.LINUX, SMALL)
     result = documents.in_lab(asked, "x", "x", kernel)
-    took = [simulated.duration_ns({"groups": [group]}) for group in result["groups"]]
+    took = [sender.duration_ns({"groups": [group]}) for group in result["groups"]]
     # the handshake is over when the request leaves: one RTT for the response in one window
     assert took[0] == pytest.approx(100 * MS, rel=0.01)
     assert plans.load_link("wan-100ms").scenario.down.delay_ns == 50 * MS

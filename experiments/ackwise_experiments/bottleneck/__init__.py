@@ -6,11 +6,11 @@ cases(kind, split)      the table: 17 kinds of 20 cases and of 10 on the host, s
 make(case, folder)      runs one in the simulator, in the lab or on this host; writes captures and
                         truth.json
 
-draw -> scenario -> kinds -> case -> simulated, guest, host -> account -> proof -> truth
+draw -> scenario -> kinds -> case -> simulation, guest, host -> account -> proof -> truth
                                      host: ends (both applications), line (the path)
 """
 
+from ackwise_experiments.bottleneck.build import Made, make
 from ackwise_experiments.bottleneck.case import JUDGING, TUNING, Case, cases
-from ackwise_experiments.bottleneck.making import Made, make
 
 __all__ = ["JUDGING", "TUNING", "Case", "Made", "cases", "make"]

@@ -11,7 +11,7 @@ from ackwise.engine import Cancel
 from ackwise.results.stats import Estimate, mean_of
 from ackwise_experiments.band import GROUP, Headline, bands, over, shown
 from ackwise_experiments.bottleneck.case import Case
-from ackwise_experiments.bottleneck.retold import (
+from ackwise_experiments.bottleneck.steps import (
     FULL_RATE_MB,
     NAMED,
     PREDICTED,

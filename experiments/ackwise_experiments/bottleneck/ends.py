@@ -27,8 +27,8 @@ from ackwise.errors import RunError
 from ackwise.host.namespaces import enter
 from ackwise.lab.network import ADDRESS, CLIENT, SERVER
 from ackwise_experiments.bottleneck.account import SECOND, Chronograph, Sample
+from ackwise_experiments.bottleneck.from_result import CLIENT_PORT, SERVER_PORT
 from ackwise_experiments.bottleneck.priority import hurry
-from ackwise_experiments.bottleneck.ran import CLIENT_PORT, SERVER_PORT
 
 POINTS = 1000  # at which the first connection is looked at
 _US = 1000

@@ -15,7 +15,7 @@ from ackwise.lab import run as lab_run
 from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise_experiments import documents
-from ackwise_experiments.bottleneck import ran
+from ackwise_experiments.bottleneck import from_result
 from ackwise_experiments.bottleneck.account import Account, Chronograph
 
 LOOKS = 12  # of `ss` in a run, of 64 programs that a run may start
@@ -149,11 +149,11 @@ def run(
         result = typed.document(measure.result(folder, prepared.scenario, prepared.groups_of))
         console = (folder / "console").read_text(errors="replace").replace("\r", "")
         direction = scenario["groups"][0]["direction"]
-        account = ran.account(
+        account = from_result.account(
             scenario,
             result,
             start_ns=_start_ns(folder),
-            chronographs=chronographs(console, ran.CLIENT_PORT),
+            chronographs=chronographs(console, from_result.CLIENT_PORT),
             link=link_busy(console, direction, scenario[direction]["rate_bps"]),
             down=link_counts(console, "down"),
             up_bytes=link_counts(console, "up")[0],

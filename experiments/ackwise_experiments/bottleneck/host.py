@@ -28,7 +28,7 @@ from ackwise.host.programs import (
 from ackwise.lab import traffic
 from ackwise.lab.network import ADDRESS, CLIENT, SERVER
 from ackwise_experiments import documents
-from ackwise_experiments.bottleneck import ran
+from ackwise_experiments.bottleneck import from_result
 from ackwise_experiments.bottleneck.account import SECOND, Account, Chronograph, FlowTimes, Sample
 from ackwise_experiments.bottleneck.priority import hurry
 
@@ -112,8 +112,8 @@ def _flows(
     return [
         FlowTimes(
             scenario["groups"][groups_of[index]]["name"],
-            ran.SERVER_PORT + index,
-            ran.CLIENT_PORT + index,
+            from_result.SERVER_PORT + index,
+            from_result.CLIENT_PORT + index,
             *(
                 one[name]
                 for name in ("opened_ns", "first_ns", "last_ns", "retransmitted", "timeouts")

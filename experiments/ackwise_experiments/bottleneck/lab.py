@@ -8,10 +8,10 @@ from pathlib import Path
 from ackwise.engine import Cancel
 from ackwise_experiments.bottleneck import band as sizes
 from ackwise_experiments.bottleneck.band import Variant
+from ackwise_experiments.bottleneck.build import Made, make
 from ackwise_experiments.bottleneck.case import Case
-from ackwise_experiments.bottleneck.making import Made, make
-from ackwise_experiments.bottleneck.retold import Make, retell
 from ackwise_experiments.bottleneck.scenario import LINUX
+from ackwise_experiments.bottleneck.steps import Make, run_steps
 from ackwise_experiments.bottleneck.story import OWN_RTT_MS, Step
 from ackwise_experiments.experiment import Experiment, Outcome
 from ackwise_experiments.lab_runner import LabRunner
@@ -50,7 +50,7 @@ VARIANTS: Mapping[str, Variant] = {
 
 def run(runner: Runner) -> Outcome:
     """Every step."""
-    return retell(runner, _in_the_lab(runner), LINUX, "the kernel", "linux-")
+    return run_steps(runner, _in_the_lab(runner), LINUX, "the kernel", "linux-")
 
 
 def band(runner: Runner) -> Outcome:

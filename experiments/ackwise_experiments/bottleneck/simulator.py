@@ -5,10 +5,10 @@ from pathlib import Path
 
 from ackwise.engine import Cancel
 from ackwise_experiments.bottleneck.band import band
+from ackwise_experiments.bottleneck.build import Made, make
 from ackwise_experiments.bottleneck.case import Case
-from ackwise_experiments.bottleneck.making import Made, make
-from ackwise_experiments.bottleneck.retold import retell
 from ackwise_experiments.bottleneck.scenario import SIMULATOR
+from ackwise_experiments.bottleneck.steps import run_steps
 from ackwise_experiments.experiment import Experiment, Outcome
 from ackwise_experiments.runner import Runner
 
@@ -19,7 +19,7 @@ def _make(case: Case, folder: Path, _cancel: Cancel) -> Made:
 
 def run(runner: Runner) -> Outcome:
     """Every step."""
-    return retell(runner, _make, SIMULATOR, "the simulator's state", "")
+    return run_steps(runner, _make, SIMULATOR, "the simulator's state", "")
 
 
 EXPERIMENT = Experiment(

@@ -22,7 +22,7 @@ from ackwise_experiments.dynamic.checks import (
     highest_unlimited,
     stock_multiple,
 )
-from ackwise_experiments.dynamic.given import random_of
+from ackwise_experiments.dynamic.fixed import random_of
 from ackwise_experiments.dynamic.policies import (
     DYNAMIC,
     LIMITED,
@@ -36,7 +36,7 @@ from ackwise_experiments.dynamic.policies import (
     cost_point,
     price_ns,
 )
-from ackwise_experiments.dynamic.simulated import (
+from ackwise_experiments.dynamic.sender import (
     STREAMING,
     WINDOWS,
     SimulatedConnection,

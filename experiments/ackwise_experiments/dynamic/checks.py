@@ -29,7 +29,7 @@ from ackwise_experiments.dynamic.policies import (
     LimitedPolicy,
     worst_expected,
 )
-from ackwise_experiments.dynamic.simulated import Rates, gains_percent
+from ackwise_experiments.dynamic.sender import Rates, gains_percent
 
 PROVED = Basis(Kind.IDENTITY, Origin.PUBLISHED)
 LIMIT = Basis(Kind.IDENTITY, Origin.AFTER)  # proved too; how near a run has to come is ours

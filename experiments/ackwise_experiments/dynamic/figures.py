@@ -21,7 +21,7 @@ from ackwise_experiments.dynamic.policies import (
     Size,
     worst_expected,
 )
-from ackwise_experiments.dynamic.simulated import CLOCKED, SIMULATED, Rates, gains_percent
+from ackwise_experiments.dynamic.sender import CLOCKED, SIMULATED, Rates, gains_percent
 from ackwise_experiments.figure import Figure, Grid
 
 

@@ -39,7 +39,7 @@ from ackwise_experiments.dynamic.lab_runs import (
     times_ns,
 )
 from ackwise_experiments.dynamic.policies import DYNAMIC, LINKS, LINUX, CostCurves, CostPoint
-from ackwise_experiments.dynamic.simulated import rates_of
+from ackwise_experiments.dynamic.sender import rates_of
 from ackwise_experiments.experiment import Outcome
 from ackwise_experiments.lab_runner import LabRunner
 from ackwise_experiments.runner import Ran

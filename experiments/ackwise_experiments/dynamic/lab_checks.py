@@ -34,7 +34,7 @@ from ackwise_experiments.dynamic.policies import (
     LimitedPolicy,
     price_ns,
 )
-from ackwise_experiments.dynamic.simulated import STREAMING, WINDOWS
+from ackwise_experiments.dynamic.sender import STREAMING, WINDOWS
 
 MIDDLE = (100, 900)  # cost ratios in 1/1000 that no reading of "borderline" takes in
 MIDDLE_WORDS = " to ".join(f"{rho / 1000:g}" for rho in MIDDLE)

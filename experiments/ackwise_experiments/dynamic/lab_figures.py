@@ -27,7 +27,7 @@ from ackwise_experiments.dynamic.policies import (
     STOCK,
     LimitedPolicy,
 )
-from ackwise_experiments.dynamic.simulated import gains_percent
+from ackwise_experiments.dynamic.sender import gains_percent
 from ackwise_experiments.figure import Figure, Panel, Series
 
 

@@ -22,7 +22,7 @@ from ackwise.results.hosts import like_the_lab
 from ackwise_experiments import documents
 from ackwise_experiments.changes import Scenario
 from ackwise_experiments.dynamic.arrivals import KINDS, PACKETS, PAYLOAD_BYTES
-from ackwise_experiments.dynamic.given import random_of
+from ackwise_experiments.dynamic.fixed import random_of
 from ackwise_experiments.dynamic.policies import (
     BLOWUP,
     DYNAMIC,
@@ -48,7 +48,7 @@ from ackwise_experiments.dynamic.policies import (
     price_ns,
     replay_options,
 )
-from ackwise_experiments.dynamic.simulated import (
+from ackwise_experiments.dynamic.sender import (
     STREAMING,
     WINDOWS,
     Rates,

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Mapping
 
 from ackwise_experiments.dynamic.policies import BOUND, MBIT_S, CostCurve
-from ackwise_experiments.dynamic.simulated import Rates
+from ackwise_experiments.dynamic.sender import Rates
 from ackwise_experiments.figure import Panel, Series
 
 COST_RATIO = "cost ratio"

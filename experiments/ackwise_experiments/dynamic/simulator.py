@@ -13,10 +13,10 @@ from ackwise_experiments.dynamic.arrivals import KINDS
 from ackwise_experiments.dynamic.band import band
 from ackwise_experiments.dynamic.checks import given_checks, paper_checks, streaming_checks
 from ackwise_experiments.dynamic.figures import figures, notes
-from ackwise_experiments.dynamic.given import curves_of, on_captured, on_given
+from ackwise_experiments.dynamic.fixed import curves_of, on_captured, on_given
 from ackwise_experiments.dynamic.optimum import optima_differ
 from ackwise_experiments.dynamic.policies import CAPTURES, LINKS, CostCurves, Size
-from ackwise_experiments.dynamic.simulated import (
+from ackwise_experiments.dynamic.sender import (
     WINDOWS,
     Rates,
     simulated_costs,

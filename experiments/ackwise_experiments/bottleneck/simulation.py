@@ -7,7 +7,7 @@ from typing import Any
 
 from ackwise.engine import typed
 from ackwise_experiments import documents
-from ackwise_experiments.bottleneck import ran
+from ackwise_experiments.bottleneck import from_result
 from ackwise_experiments.bottleneck.account import Account
 from ackwise_experiments.bottleneck.scenario import payload_bps
 
@@ -37,7 +37,7 @@ def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
     direction = scenario["groups"][0]["direction"]
     (first, *_) = result["groups"][0]["flows"]
     series = result[direction]["series"]
-    account = ran.account(
+    account = from_result.account(
         scenario,
         result,
         start_ns=captured.start_ns,

@@ -9,7 +9,7 @@ from pathlib import Path
 from ackwise.errors import InputError
 from ackwise.host import files
 from ackwise.lab.machine import Kernel
-from ackwise_experiments.bottleneck import guest, host, simulated
+from ackwise_experiments.bottleneck import guest, host, simulation
 from ackwise_experiments.bottleneck.account import Account
 from ackwise_experiments.bottleneck.case import Case
 from ackwise_experiments.bottleneck.scenario import HOST, SIMULATOR
@@ -28,7 +28,7 @@ class Made:
 
 def _run(case: Case, kernel: Kernel | None, cancel: object) -> tuple[Account, dict[str, bytes]]:
     if case.world == SIMULATOR:
-        return simulated.run(case.scenario)
+        return simulation.run(case.scenario)
     if case.world == HOST:
         return host.run(case.scenario)
     if kernel is None:

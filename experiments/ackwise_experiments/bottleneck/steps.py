@@ -15,8 +15,8 @@ from ackwise.diagnosis.advice import Advice
 from ackwise.diagnosis.transfer import transfers
 from ackwise.engine import Cancel
 from ackwise_experiments import check
+from ackwise_experiments.bottleneck.build import Made
 from ackwise_experiments.bottleneck.case import Case
-from ackwise_experiments.bottleneck.making import Made
 from ackwise_experiments.bottleneck.story import (
     TOLERANCE_PERCENT,
     Step,
@@ -52,7 +52,7 @@ class Named:
     """What a diagnosis says of a step: its limits with their shares, and the advice."""
 
     limits: Sequence[tuple[str, float]]
-    told: Advice
+    advice: Advice
 
     @property
     def limit(self) -> str:
@@ -61,7 +61,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Retold:
+class StepResult:
     """A step that was run: its throughput, how much of the time its own account confirms the
     limit, and what each capture says."""
 
@@ -78,15 +78,15 @@ def named_by(capture: Path) -> Named:
     return Named(transfer.limits, advice.of(transfer, transfer.limits[0][0]))
 
 
-def _retold(make: Make, one: tuple[Step, Case], cancel: Cancel) -> Retold:
+def _run_step(make: Make, one: tuple[Step, Case], cancel: Cancel) -> StepResult:
     step, case = one
     with TemporaryDirectory(prefix="ackwise-") as folder:
         made = make(case, Path(folder), cancel)
         named = {place: named_by(made.captures[place]) for place in PLACES}
-    return Retold(step, reached_mbit_s(made.account), made.truth.share, named)
+    return StepResult(step, reached_mbit_s(made.account), made.truth.share, named)
 
 
-def _checks(told: Sequence[Retold], witness: str) -> list[Check]:
+def _checks(results: Sequence[StepResult], witness: str) -> list[Check]:
     throughput = [
         check.within(
             one.step.name,
@@ -97,13 +97,13 @@ def _checks(told: Sequence[Retold], witness: str) -> list[Check]:
             unit="Mbit/s",
             source=SOURCE,
         )
-        for one in told
+        for one in results
     ]
     account = [
         check.at_least(
             f"{one.step.name}: share of the time, {one.step.limit}", ENOUGH, one.share, basis=SET_UP
         )
-        for one in told
+        for one in results
     ]
     capture = [
         check.same(
@@ -113,20 +113,22 @@ def _checks(told: Sequence[Retold], witness: str) -> list[Check]:
             basis=NAMED,
             source=SOURCE,
         )
-        for one in told
+        for one in results
         for place in PLACES
     ]
     return [
         *check.grouped("throughput", throughput),
         *check.grouped(f"the limit, as {witness} has it", account),
         *check.grouped("the limit, as the diagnosis names it", capture),
-        *check.grouped("what to change", _remedies(told)),
+        *check.grouped("what to change", _remedies(results)),
     ]
 
 
-def _remedies(told: Sequence[Retold]) -> list[Check]:
+def _remedies(results: Sequence[StepResult]) -> list[Check]:
     """The link decides what to advise: the steps that the window limits are one question."""
-    advised = [rmem_mb(one.named["sender"]) for one in told if one.step.limit == "receive-window"]
+    advised = [
+        rmem_mb(one.named["sender"]) for one in results if one.step.limit == "receive-window"
+    ]
     if not advised:
         return []
     known = [mb for mb in advised if mb is not None]
@@ -146,7 +148,7 @@ def _remedies(told: Sequence[Retold]) -> list[Check]:
 
 def rmem_mb(named: Named) -> float | None:
     """The receive buffer that a diagnosis advises; None where it advises none."""
-    advised = advised_by(named.told.line)
+    advised = advised_by(named.advice.line)
     return advised[1] / 1e6 if advised and advised[0] == "tcp_rmem" else None
 
 
@@ -156,18 +158,18 @@ def advised_by(line: str) -> tuple[str, int] | None:
     return (found[1], int(found[2])) if found else None
 
 
-def _followed(runner: Runner, make: Make, world: str, told: Sequence[Retold]) -> list[Check]:
+def _followed(runner: Runner, make: Make, world: str, results: Sequence[StepResult]) -> list[Check]:
     """The slowest step with each buffer that the sender's capture asks for, until none is left."""
-    now = min(told, key=lambda one: one.step.published_mbit_s)
+    now = min(results, key=lambda one: one.step.published_mbit_s)
     limits: list[str] = []
-    while (advised := advised_by(now.named["sender"].told.line)) and len(limits) < ROUNDS:
+    while (advised := advised_by(now.named["sender"].advice.line)) and len(limits) < ROUNDS:
         limits.append(now.named["sender"].limit)
         step = now.step.allowing(*advised)
         case = as_case(f"followed-{len(limits)}", step, world)
         runner.ran.append(
             Ran(f"{LABEL}, with {advised[0]} as advised", None, [case.scenario], world)
         )
-        (now,) = runner.map(LABEL, partial(_retold, make), [(step, case)])
+        (now,) = runner.map(LABEL, partial(_run_step, make), [(step, case)])
     limits.append(now.named["sender"].limit)
     return [
         check.same(
@@ -179,7 +181,7 @@ def _followed(runner: Runner, make: Make, world: str, told: Sequence[Retold]) ->
         ),
         check.within(
             "with all that was advised",
-            told[-1].step.published_mbit_s,
+            results[-1].step.published_mbit_s,
             now.mbit_s,
             percent=TOLERANCE_PERCENT,
             basis=PREDICTED,
@@ -189,16 +191,16 @@ def _followed(runner: Runner, make: Make, world: str, told: Sequence[Retold]) ->
     ]
 
 
-def _figures(told: Sequence[Retold], prefix: str, measured: str) -> list[Figure]:
-    names = [one.step.name for one in told]
-    published = [one.step.published_mbit_s for one in told]
+def _figures(results: Sequence[StepResult], prefix: str, measured: str) -> list[Figure]:
+    names = [one.step.name for one in results]
+    published = [one.step.published_mbit_s for one in results]
     broken = [name.replace(" ", "\n") for name in names]
     bars = [
         Series("published", broken, published, "bars", published=True),
-        Series(measured, broken, [one.mbit_s for one in told], "bars"),
+        Series(measured, broken, [one.mbit_s for one in results], "bars"),
     ]
 
-    def cell(one: Retold, place: str) -> str:
+    def cell(one: StepResult, place: str) -> str:
         limit, share = one.named[place].limits[0]
         return f"{limit} {share:.0%}"
 
@@ -207,10 +209,10 @@ def _figures(told: Sequence[Retold], prefix: str, measured: str) -> list[Figure]
         "captured at",
         names,
         PLACES,
-        [[cell(one, place) for place in PLACES] for one in told],
+        [[cell(one, place) for place in PLACES] for one in results],
         [
             ["right" if one.named[place].limit == one.step.limit else "wrong" for place in PLACES]
-            for one in told
+            for one in results
         ],
         "the largest limit and its share of the time",
     )
@@ -225,10 +227,10 @@ def _figures(told: Sequence[Retold], prefix: str, measured: str) -> list[Figure]
     ]
 
 
-def retell(runner: Runner, make: Make, world: str, witness: str, prefix: str) -> Outcome:
+def run_steps(runner: Runner, make: Make, world: str, witness: str, prefix: str) -> Outcome:
     """Every step, in `world`; `witness` is the account that a limit is confirmed with."""
     steps = story(world)
     runner.ran.append(Ran(LABEL, None, [case.scenario for _, case in steps], runner.on))
-    told = runner.map(LABEL, partial(_retold, make), steps)
-    followed = check.grouped("the advice, followed", _followed(runner, make, world, told))
-    return Outcome([*_checks(told, witness), *followed], _figures(told, prefix, world))
+    results = runner.map(LABEL, partial(_run_step, make), steps)
+    followed = check.grouped("the advice, followed", _followed(runner, make, world, results))
+    return Outcome([*_checks(results, witness), *followed], _figures(results, prefix, world))

@@ -12,7 +12,7 @@ from ackwise.results.stats import Estimate, paired_percent
 from ackwise_experiments import documents
 from ackwise_experiments.dynamic import arrivals
 from ackwise_experiments.dynamic.arrivals import KINDS, PAYLOAD_BYTES
-from ackwise_experiments.dynamic.given import random_of
+from ackwise_experiments.dynamic.fixed import random_of
 from ackwise_experiments.dynamic.policies import (
     DYNAMIC,
     GREEDY,
