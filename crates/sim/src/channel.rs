@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: MIT
 //! One direction of a link: a queue, a transmitter, a delay line, and faults after it.
 //!
-//! In a FIFO, a packet's departure time is known when it enters: start = max(now, free). The packet
-//! therefore costs no event, and leaves the channel at once with its arrival time. Disciplines that
-//! decide when the transmitter becomes free (CoDel, ACK separation, ACK filter, a queue for each
-//! flow, a shared medium) keep a queue and cost an event (`Queue`). Faults are applied at the far
-//! end and cost one more event (`line`). A FIFO has the same times with and without a queue; a test
-//! checks it.
+//! ```text
+//!          +--> fifo: the departure is calculated ----------+
+//! packet --+                                                +--> transmitter --> line --> far end
+//!          +--> qdisc: waits until the transmitter is free -+                    (faults)
+//! ```
+//!
+//! In a FIFO, a packet's departure time is known when it enters. The packet therefore costs no event,
+//! and leaves the channel at once with its arrival time (`fifo`). What has to choose when the
+//! transmitter becomes free keeps a queue and costs an event: every other discipline, a shared
+//! medium, losses by name (`discipline`). Faults are applied at the far end and cost one more event
+//! (`line`). A FIFO has the same times either way; a test checks it.
 
-use crate::discipline::{count_drop, frame_bytes, mark, scheduler, Codel, Scheduler, Target};
+use crate::discipline::{self, count_drop, Qdisc};
 use crate::emulator::Emulator;
-use crate::lose::Losses;
-use crate::packet::{Flags, Packet, Parcel};
+use crate::fifo::Fifo;
+use crate::named_losses::NamedLosses;
+use crate::packet::{Flags, Packet};
 use crate::result::{ChannelResult, ChannelSeries};
 use crate::rng::Rng;
 use crate::scenario::{ChannelSpec, Discipline};
@@ -23,7 +29,7 @@ pub enum Wake {
     /// Nothing new to schedule.
     None,
     /// Nothing else can happen to this packet: it reaches the far end at the time in the crossing.
-    Crosses(Parcel, Crossing),
+    Crosses(Box<Packet>, Crossing),
     /// The delay line was empty: its head arrives at this time.
     Deliver(u64),
     /// The transmitter was idle: serve the queue at this time.
@@ -42,24 +48,17 @@ pub struct Crossing {
     pub link: u32,
 }
 
-/// A packet whose transmission has not started yet.
-struct Waiting {
-    start_ns: u64,
-    wire_bytes: u32,
-    is_ack: bool,
-}
-
 struct InFlight {
     arrival_ns: u64,
     /// Additional delay, during which others overtake it.
     late_ns: u64,
     twice: bool,
-    packet: Parcel,
+    packet: Box<Packet>,
 }
 
 /// A packet that arrives at the far end.
 pub struct Arrived {
-    pub packet: Parcel,
+    pub packet: Box<Packet>,
     /// Additional delay before delivery.
     pub late_ns: u64,
     /// Whether it is delivered twice.
@@ -92,57 +91,6 @@ impl Faults {
     }
 }
 
-/// Random order of a simultaneous arrival and departure: the departing packet may or may not make
-/// room for the arriving one.
-///
-/// Such ties are frequent: the departing packet brings back the ACK that triggers the next arrival,
-/// one round trip later to the nanosecond (Floyd and Jacobson, "On traffic phase effects in
-/// packet-switched gateways", 1992). No real link is that exact, so the order is drawn at random;
-/// with a queue of a few packets it determines whether a transfer keeps losing.
-struct Ties {
-    rng: Rng,
-    at_ns: u64,
-    leaves: bool,
-}
-
-/// Probability that the departing packet comes first: 1124 of 1223 times at full queues of five
-/// links of the lab whose timers are late at random (`emulator.rs`, docs/findings/disagreement.md).
-const LEAVES_FIRST_PPM: u32 = 920_000;
-
-impl Ties {
-    #[inline]
-    fn leaves_first(&mut self, now: u64) -> bool {
-        if self.at_ns != now {
-            self.at_ns = now;
-            self.leaves = self.rng.chance_ppm(LEAVES_FIRST_PPM);
-        }
-        self.leaves
-    }
-}
-
-/// Waiting packets, for disciplines that decide when the transmitter becomes free.
-enum Queue {
-    Lanes(Lanes),
-    Scheduled {
-        scheduler: Box<dyn Scheduler>,
-        /// Packet chosen for an idle transmitter, whose event is still pending.
-        starting: Option<Parcel>,
-    },
-}
-
-/// One queue, or separate queues for data and ACKs.
-struct Lanes {
-    discipline: Discipline,
-    ack_share_ppm: u32,
-    /// Data and, unless ACKs are kept apart, ACKs: (time of entry, packet).
-    data: VecDeque<(u64, Parcel)>,
-    acks: VecDeque<(u64, Parcel)>,
-    /// Bytes that ACKs may still send before it is data's turn: the bound on their share.
-    ack_credit: i64,
-    codel: Codel,
-    target: Target,
-}
-
 /// Rate of a transmitter.
 #[derive(Clone, Copy)]
 pub struct Rate {
@@ -172,27 +120,22 @@ pub struct Channel {
     delay_ns: u64,
     per_packet_ns: u64,
     grant_ns: u64,
-    limit_packets: usize,
-    limit_bytes: u64,
+    /// Counts what waits in a FIFO that keeps no queue.
+    fifo: Fifo,
+    /// Holds what waits; None: `fifo`.
+    qdisc: Option<Box<dyn Qdisc>>,
+    /// The packet chosen for an idle transmitter, whose event is still pending.
+    starting: Option<Box<Packet>>,
+    /// Losses by name, before the queue.
+    losses: Option<Box<NamedLosses>>,
     faults: Option<Box<Faults>>,
-    queue: Option<Box<Queue>>,
-    /// Losses by name. Some force a FIFO onto the slow path with a queue; None keeps the fast path.
-    losses: Option<Box<Losses>>,
     /// Packets in order of arrival at the far end, where faults are applied.
     line: VecDeque<InFlight>,
-    /// For a FIFO: packets that had not started when it was last inspected.
-    starts: VecDeque<Waiting>,
-    ties: Ties,
     emulator: Option<Emulator>,
-    /// Number and bytes of packets that have not started to leave.
-    waiting: usize,
-    waiting_bytes: u64,
     free_ns: u64,
     last_arrival_ns: u64,
+    /// Whether an event of the transmitter is pending, on a medium of its own.
     transmitting: bool,
-    /// Packet that starts to leave now, whose event is still pending: (whether it is in the ACKs'
-    /// own queue, bytes).
-    starting: Option<(bool, u32)>,
     /// Whether it is served alternately with the other direction on one medium.
     pub shared: bool,
     /// Whether it is a FIFO without faults, on a medium of its own and not emulated as in the lab.
@@ -207,9 +150,6 @@ const DISCIPLINES: u64 = 1 << 43;
 const TIES: u64 = 1 << 45;
 /// Offset of the random stream id of the lab's timers.
 const EMULATOR: u64 = 1 << 46;
-
-/// Maximum credit or debt of ACKs at a 50% share: two full-size packets.
-const CREDIT_BYTES: i64 = 3000;
 
 /// Start of a transmission that is ready at `ready_ns` on an idle transmitter.
 #[inline]
@@ -243,53 +183,33 @@ impl Channel {
                 rng: Rng::new(seed, place),
             })
         });
-        let limit_packets = if pipe.queue_packets == 0 { usize::MAX } else { pipe.queue_packets as usize };
-        let mut link = Channel {
+        let losses = NamedLosses::new(&pipe.lose).map(Box::new);
+        let waits = pipe.discipline != Discipline::Fifo || pipe.shared_medium || losses.is_some();
+        let qdisc = waits.then(|| discipline::new(pipe, mtu_bytes, Rng::new(seed, place | DISCIPLINES)));
+        let emulator = pipe
+            .lab_clock
+            .then(|| Emulator::new(pipe.rate_bps, pipe.delay_ns, Rng::new(seed, place | EMULATOR)));
+        let is_plain = qdisc.is_none() && faults.is_none() && emulator.is_none();
+        Channel {
             rate: Rate::new(pipe.rate_bps),
             delay_ns: pipe.delay_ns,
             per_packet_ns: pipe.per_packet_ns,
             grant_ns: pipe.grant_interval_ns,
-            limit_packets,
-            limit_bytes: if pipe.queue_bytes == 0 { u64::MAX } else { pipe.queue_bytes },
+            fifo: Fifo::new(pipe, Rng::new(seed, place | TIES)),
+            qdisc,
+            starting: None,
+            losses,
             faults,
-            queue: None,
-            losses: Losses::new(&pipe.lose).map(Box::new),
             line: VecDeque::new(),
-            starts: VecDeque::new(),
-            ties: Ties { rng: Rng::new(seed, place | TIES), at_ns: u64::MAX, leaves: true },
-            emulator: pipe
-                .lab_clock
-                .then(|| Emulator::new(pipe.rate_bps, pipe.delay_ns, Rng::new(seed, place | EMULATOR))),
-            waiting: 0,
-            waiting_bytes: 0,
+            emulator,
             free_ns: 0,
             last_arrival_ns: 0,
             transmitting: false,
-            starting: None,
             shared: pipe.shared_medium,
-            is_plain: false,
+            is_plain,
             busy_ns: 0,
             stats: ChannelResult::default(),
-        };
-        if let Some(scheduler) = scheduler(pipe, mtu_bytes, Rng::new(seed, place | DISCIPLINES)) {
-            link.queue = Some(Box::new(Queue::Scheduled { scheduler, starting: None }));
-        } else if pipe.discipline != Discipline::Fifo || pipe.shared_medium || link.losses.is_some() {
-            link.use_lanes(pipe, mtu_bytes);
         }
-        link.is_plain = link.queue.is_none() && link.faults.is_none() && link.emulator.is_none();
-        link
-    }
-
-    fn use_lanes(&mut self, pipe: &ChannelSpec, mtu_bytes: u32) {
-        self.queue = Some(Box::new(Queue::Lanes(Lanes {
-            discipline: pipe.discipline,
-            ack_share_ppm: pipe.ack_share_ppm,
-            data: VecDeque::new(),
-            acks: VecDeque::new(),
-            ack_credit: 0,
-            codel: Codel::default(),
-            target: Target::new(pipe, frame_bytes(mtu_bytes)),
-        })));
     }
 
     /// The lab's emulator. PLAIN is const, so that the check folds away for a plain link, which has
@@ -311,16 +231,38 @@ impl Channel {
         self.transmit_time_ns::<false>(bytes) + self.delay_ns
     }
 
-    /// Adds a packet at `now`; drops it when the queue is full.
-    #[inline]
-    pub fn enqueue(&mut self, now: u64, packet: Parcel) -> Wake {
-        if self.queue.is_some() {
-            return self.enqueue_slow(now, packet);
+    /// Adds a packet at `now`; it may be dropped.
+    pub fn enqueue(&mut self, now: u64, packet: Box<Packet>) -> Wake {
+        if self.losses.as_mut().is_some_and(|losses| losses.take(&packet)) {
+            self.stats.dropped_link += 1;
+            return Wake::None;
+        }
+        if self.qdisc.is_some() {
+            return self.wait(now, packet);
         }
         match self.start_ns::<false>(now, &packet) {
             Some(start_ns) => self.leave(now, start_ns, packet),
             None => Wake::None,
         }
+    }
+
+    /// Adds a packet to the qdisc; an idle transmitter takes the next one at once.
+    fn wait(&mut self, now: u64, packet: Box<Packet>) -> Wake {
+        let Some(qdisc) = &mut self.qdisc else { return Wake::None };
+        let is_idle = if self.shared { qdisc.queues().packets() == 0 } else { !self.transmitting };
+        qdisc.enqueue(now, packet, is_idle, &mut self.stats);
+        let mut wake = Wake::None;
+        if is_idle && !self.shared && qdisc.queues().packets() > 0 {
+            self.transmitting = true;
+            let start_ns = granted_ns(self.grant_ns, qdisc.ready_ns().max(now));
+            if start_ns == now {
+                self.starting = qdisc.dequeue(now, &mut self.stats);
+            }
+            wake = Wake::Transmit(start_ns);
+        }
+        let waiting = qdisc.queues().packets() as u64;
+        self.stats.max_queue_packets = self.stats.max_queue_packets.max(waiting);
+        wake
     }
 
     /// Whether a packet's fate is decided when it enters, independent of later events.
@@ -340,30 +282,19 @@ impl Channel {
     /// Start of transmission of a packet that enters a FIFO; None: its queue is full.
     #[inline(always)]
     fn start_ns<const PLAIN: bool>(&mut self, now: u64, packet: &Packet) -> Option<u64> {
-        while let Some(head) = self.starts.front().filter(|head| head.start_ns <= now) {
-            if head.start_ns == now && self.emulator::<PLAIN>().is_none() && !self.ties.leaves_first(now) {
-                break;
-            }
-            self.waiting -= 1;
-            self.waiting_bytes -= u64::from(head.wire_bytes);
-            self.starts.pop_front();
-        }
-        let ready_ns = self.emulator::<PLAIN>().map_or(self.free_ns, Emulator::ready_ns);
-        let busy = if self.waiting == 0 { ready_ns > now } else { self.free_ns > now };
-        if busy
-            && (self.waiting >= self.limit_packets
-                || self.waiting_bytes + u64::from(packet.wire_bytes) > self.limit_bytes)
-        {
+        let emulator = self.emulator.as_ref().filter(|_| !PLAIN);
+        self.fifo.release(now, emulator.is_some());
+        let ready_ns = emulator.map_or(self.free_ns, Emulator::ready_ns);
+        let busy = if self.fifo.packets() == 0 { ready_ns > now } else { self.free_ns > now };
+        if busy && !self.fifo.has_room(packet) {
             count_drop(&mut self.stats, packet);
             return None;
         }
         let start_ns = if busy { self.free_ns } else { granted_ns(self.grant_ns, now) };
         if start_ns > now {
-            self.waiting += 1;
-            self.waiting_bytes += u64::from(packet.wire_bytes);
-            self.stats.max_queue_packets = self.stats.max_queue_packets.max(self.waiting as u64);
-            let (wire_bytes, is_ack) = (packet.wire_bytes, packet.is_pure_ack());
-            self.starts.push_back(Waiting { start_ns: start_ns.min(ready_ns), wire_bytes, is_ack });
+            self.fifo.hold(start_ns.min(ready_ns), packet);
+            let waiting = self.fifo.packets() as u64;
+            self.stats.max_queue_packets = self.stats.max_queue_packets.max(waiting);
         }
         Some(start_ns)
     }
@@ -399,7 +330,7 @@ impl Channel {
     }
 
     /// Starts the packet's transmission at `start_ns`.
-    fn leave(&mut self, now: u64, start_ns: u64, mut packet: Parcel) -> Wake {
+    fn leave(&mut self, now: u64, start_ns: u64, mut packet: Box<Packet>) -> Wake {
         let arrival_ns = self.send::<false>(start_ns, &packet);
         let Some(f) = &mut self.faults else {
             let crossing = self.crossing(now, arrival_ns, &packet);
@@ -434,165 +365,30 @@ impl Channel {
         (Some(Arrived { packet, late_ns, twice }), next)
     }
 
-    fn enqueue_slow(&mut self, now: u64, packet: Parcel) -> Wake {
-        if self.losses.as_mut().is_some_and(|losses| losses.take(&packet)) {
-            self.stats.dropped_link += 1;
-            return Wake::None;
-        }
-        match self.queue.as_deref() {
-            Some(Queue::Lanes(_)) => self.enqueue_in_lane(now, packet),
-            _ => self.enqueue_scheduled(now, packet),
-        }
-    }
-
-    fn enqueue_scheduled(&mut self, now: u64, packet: Parcel) -> Wake {
-        let Some(Queue::Scheduled { scheduler, starting }) = self.queue.as_deref_mut() else {
-            return Wake::None;
-        };
-        scheduler.enqueue(now, packet, &mut self.stats);
-        let mut wake = Wake::None;
-        if !self.transmitting && scheduler.queues().packets() > 0 {
-            self.transmitting = true;
-            let start_ns = granted_ns(self.grant_ns, scheduler.ready_ns().max(now));
-            if start_ns == now {
-                *starting = scheduler.dequeue(now, &mut self.stats);
-            }
-            wake = Wake::Transmit(start_ns);
-        }
-        let waiting = scheduler.queues().packets() as u64;
-        self.stats.max_queue_packets = self.stats.max_queue_packets.max(waiting);
-        wake
-    }
-
-    fn enqueue_in_lane(&mut self, now: u64, packet: Parcel) -> Wake {
-        let Some(Queue::Lanes(q)) = self.queue.as_deref_mut() else { return Wake::None };
-        let ack = packet.is_pure_ack();
-        // [S3.1] [S3.2] Separate queues have the limit each, so an ACK never takes a data packet's
-        // place.
-        let apart = q.discipline.separates();
-        let lane = if apart && ack { &mut q.acks } else { &mut q.data };
-        if ack && q.discipline.filters() {
-            // The packet that starts to leave now cannot be dropped.
-            let first = usize::from(self.starting.is_some_and(|(in_acks, _)| in_acks == apart));
-            if let Some(at) = redundant_ack(lane, first, &packet) {
-                let (_, old) = lane.remove(at).expect("index found in the queue");
-                self.waiting -= 1;
-                self.waiting_bytes -= u64::from(old.wire_bytes);
-                self.stats.acks_filtered += 1;
-            }
-        }
-        let bytes = packet.wire_bytes;
-        let (leaving, leaving_bytes) = match self.starting {
-            Some((in_acks, bytes)) => (usize::from(!apart || in_acks == ack), u64::from(bytes)),
-            None => (0, 0),
-        };
-        let held = (if apart { lane.len() } else { self.waiting }) - leaving;
-        let held_bytes = self.waiting_bytes - leaving_bytes;
-        // An idle transmitter takes a packet of any length, as in a FIFO.
-        let idle = if self.shared { self.waiting == 0 } else { !self.transmitting };
-        if !idle && (held >= self.limit_packets || held_bytes + u64::from(bytes) > self.limit_bytes) {
-            count_drop(&mut self.stats, &packet);
-            return Wake::None;
-        }
-        self.waiting += 1;
-        self.waiting_bytes += u64::from(bytes);
-        lane.push_back((now, packet));
-        if self.transmitting {
-            let waiting = (self.waiting - usize::from(self.starting.is_some())) as u64;
-            self.stats.max_queue_packets = self.stats.max_queue_packets.max(waiting);
-            return Wake::None;
-        }
-        self.transmitting = true;
-        let start_ns = granted_ns(self.grant_ns, now);
-        if start_ns == now {
-            self.starting = Some((apart && ack, bytes));
-        } else {
-            self.stats.max_queue_packets = self.stats.max_queue_packets.max(self.waiting as u64);
-        }
-        Wake::Transmit(start_ns)
-    }
-
     /// Whether a packet waits for its turn on the medium.
     pub fn has_waiting(&self) -> bool {
-        match self.queue.as_deref() {
-            Some(Queue::Lanes(q)) => !q.data.is_empty() || !q.acks.is_empty(),
-            Some(Queue::Scheduled { scheduler, .. }) => scheduler.queues().packets() > 0,
-            None => false,
-        }
-    }
-
-    /// Keeps an arrival on a shared medium from starting a transmission by itself.
-    pub fn hold(&mut self) {
-        self.transmitting = true;
+        self.qdisc.as_ref().is_some_and(|qdisc| qdisc.queues().packets() > 0)
     }
 
     /// The transmitter is free: takes the next packet. Returns the event for the line and the time
     /// at which the transmitter is free again (None: it is idle).
     pub fn transmit(&mut self, now: u64) -> (Wake, Option<u64>) {
-        self.starting = None;
-        let Some(packet) = self.take(now) else {
+        let Some(qdisc) = &mut self.qdisc else { return (Wake::None, None) };
+        let next = self.starting.take().or_else(|| qdisc.dequeue(now, &mut self.stats));
+        let ready_ns = qdisc.ready_ns();
+        let Some(packet) = next else {
             self.transmitting = false;
             return (Wake::None, None);
         };
         let wake = self.leave(now, now, packet);
-        let ready_ns = match self.queue.as_deref() {
-            Some(Queue::Scheduled { scheduler, .. }) => scheduler.ready_ns(),
-            _ => 0,
-        };
         (wake, Some(self.free_ns.max(ready_ns)))
-    }
-
-    fn take(&mut self, now: u64) -> Option<Parcel> {
-        if let Some(Queue::Scheduled { scheduler, starting }) = self.queue.as_deref_mut() {
-            return starting.take().or_else(|| scheduler.dequeue(now, &mut self.stats));
-        }
-        loop {
-            let Some(Queue::Lanes(q)) = self.queue.as_deref_mut() else { return None };
-            let from_acks = !q.acks.is_empty() && (q.data.is_empty() || q.ack_credit > 0);
-            let lane = if from_acks { &mut q.acks } else { &mut q.data };
-            let (since, mut packet) = lane.pop_front()?;
-            let bytes = i64::from(packet.wire_bytes);
-            self.waiting -= 1;
-            self.waiting_bytes -= u64::from(packet.wire_bytes);
-            // [S3.5] [RFC 3449, 5.4] Data earns the credit that ACKs may spend: a bounded share,
-            // and a burst of two large packets.
-            let share = i64::from(q.ack_share_ppm);
-            let worth = |data: i64| data * share / (1_000_000 - share);
-            let earned = if from_acks { -bytes } else { worth(bytes) };
-            q.ack_credit =
-                (q.ack_credit + earned).clamp(-CREDIT_BYTES, worth(CREDIT_BYTES).max(CREDIT_BYTES));
-            if q.discipline == Discipline::Codel
-                && q.codel.drops(&q.target, now, now - since, self.waiting_bytes)
-            {
-                if mark(&mut self.stats, &mut packet) {
-                    q.codel.marked(&q.target);
-                    return Some(packet);
-                }
-                count_drop(&mut self.stats, &packet);
-                continue;
-            }
-            return Some(packet);
-        }
     }
 
     /// Records the packets waiting at `now`, without the one in transmission.
     pub fn sample(&mut self, now: u64) {
-        let count = |waiting: &mut dyn Iterator<Item = bool>| {
-            waiting.fold((0, 0), |(all, acks), ack| (all + 1, acks + usize::from(ack)))
-        };
-        let (all, acks) = match self.queue.as_deref() {
-            Some(Queue::Lanes(q)) => {
-                let (from_acks, from_data) = match self.starting {
-                    Some((in_acks, _)) => (usize::from(in_acks), usize::from(!in_acks)),
-                    None => (0, 0),
-                };
-                let lanes = q.acks.iter().skip(from_acks).chain(q.data.iter().skip(from_data));
-                count(&mut lanes.map(|(_, p)| p.is_pure_ack()))
-            }
-            Some(Queue::Scheduled { scheduler, .. }) => {
-                (scheduler.queues().packets(), scheduler.queues().acks())
-            }
-            None => count(&mut self.starts.iter().filter(|w| w.start_ns > now).map(|w| w.is_ack)),
+        let (all, acks) = match &self.qdisc {
+            Some(qdisc) => (qdisc.queues().packets(), qdisc.queues().acks()),
+            None => self.fifo.count(now),
         };
         let series = self.stats.series.get_or_insert_with(ChannelSeries::default);
         series.time_ns.push(now);
@@ -609,28 +405,11 @@ impl Channel {
     }
 }
 
-/// Position of the queued pure ACK that `newer` makes redundant: same flow and direction, lower ACK
-/// number, no SACK blocks (they may report other holes). A duplicate ACK is never dropped: its
-/// number is not lower, and the sender counts it. An ACK whose flags the newer one does not repeat
-/// is kept, too (RFC 3168, 6.1.3). At most one is replaced for each arrival (RFC 3449, 5.2.1).
-// [RFC 3449, 5.2.1]
-fn redundant_ack(queue: &VecDeque<(u64, Parcel)>, first: usize, newer: &Packet) -> Option<usize> {
-    let worthless = |p: &Packet| {
-        p.is_pure_ack()
-            && p.flow == newer.flow
-            && p.down == newer.down
-            && p.ack < newer.ack
-            && p.has(Flags::ECE) == newer.has(Flags::ECE)
-            && p.sack.is_none()
-    };
-    (first..queue.len()).find(|&i| worthless(&queue[i].1))
-}
-
 #[cfg(test)]
 pub mod tests {
     use super::*;
 
-    pub fn packet(flow: u32, wire_bytes: u32, len: u32, ack: u64) -> Parcel {
+    pub fn packet(flow: u32, wire_bytes: u32, len: u32, ack: u64) -> Box<Packet> {
         Box::new(Packet { flow, wire_bytes, len, segments: 1, ack, ..Packet::default() })
     }
 
@@ -639,9 +418,16 @@ pub mod tests {
         ChannelSpec { discipline, ..serde_json::from_str(others).unwrap() }
     }
 
+    impl Channel {
+        /// Lets packets wait in a queue, although their departure could be calculated.
+        fn keep_queue(&mut self, pipe: &ChannelSpec) {
+            self.qdisc = Some(discipline::new(pipe, 1500, Rng::new(1, 1)));
+        }
+    }
+
     /// Offers packets at the given times and returns (arrival time, ACK number) of those that come
     /// out.
-    pub fn run(link: &mut Channel, offers: &[(u64, Parcel)]) -> Vec<(u64, u64)> {
+    pub fn run(link: &mut Channel, offers: &[(u64, Box<Packet>)]) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
         let mut line: Option<u64> = None;
         let mut tx: Option<u64> = None;
@@ -687,7 +473,7 @@ pub mod tests {
                 .collect();
             let mut fast = Channel::new(&pipe(Discipline::Fifo), 1500, 1, 1);
             let mut slow = Channel::new(&pipe(Discipline::Fifo), 1500, 1, 1);
-            slow.use_lanes(&pipe(Discipline::Fifo), 1500);
+            slow.keep_queue(&pipe(Discipline::Fifo));
             assert_eq!(run(&mut fast, &offers), run(&mut slow, &offers), "seed {seed}");
             assert_eq!(fast.stats.dropped_queue, slow.stats.dropped_queue);
             dropped += fast.stats.dropped_queue;
@@ -796,6 +582,30 @@ pub mod tests {
     }
 
     #[test]
+    fn a_packet_that_starts_is_not_overtaken_by_an_ack_of_the_same_instant() {
+        // The first data packet earns credit for ACKs; ten milliseconds later the link is idle.
+        let mut link = Channel::new(&pipe(Discipline::AckSeparation), 1500, 1, 1);
+        let later_ns = 10_000_000;
+        assert_eq!(run(&mut link, &[(0, packet(0, 1000, 1, 1))]).len(), 1);
+        assert!(
+            matches!(link.enqueue(later_ns, packet(0, 1000, 1, 2)), Wake::Transmit(at) if at == later_ns)
+        );
+        for offer in [packet(0, 1000, 1, 3), packet(1, 100, 0, 4)] {
+            assert!(matches!(link.enqueue(later_ns, offer), Wake::None));
+        }
+        let mut order = Vec::new();
+        let mut next = Some(later_ns);
+        while let Some(now) = next {
+            let (wake, again) = link.transmit(now);
+            if let Wake::Crosses(p, _) = wake {
+                order.push(p.ack);
+            }
+            next = again;
+        }
+        assert_eq!(order, [2, 4, 3]);
+    }
+
+    #[test]
     fn separated_and_filtered_acks_are_never_more_than_one_a_flow_without_duplicates() {
         let mut p = pipe(Discipline::AckSeparationFilter);
         p.queue_packets = 100;
@@ -815,7 +625,7 @@ pub mod tests {
             .collect();
         let mut calculated = Channel::new(&pipe(Discipline::Fifo), 1500, 1, 1);
         let mut kept = Channel::new(&pipe(Discipline::Fifo), 1500, 1, 1);
-        kept.use_lanes(&pipe(Discipline::Fifo), 1500);
+        kept.keep_queue(&pipe(Discipline::Fifo));
         for link in [&mut calculated, &mut kept] {
             for (at, p) in &offers {
                 link.enqueue(*at, p.clone());

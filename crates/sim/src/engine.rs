@@ -9,7 +9,7 @@ use crate::endpoint::{Endpoint, EndpointId, PerRole, Role, Side};
 use crate::flow::{Context, Flow};
 use crate::heap::{Heap, SimEvent, Turn};
 use crate::host::{Flows, Host, TurnBytes, Work};
-use crate::packet::{Framing, Packet, Parcel};
+use crate::packet::{Framing, Packet};
 use crate::ping::{Pings, PING_FLOW};
 use crate::receiver::{Receiver, Setup};
 use crate::record::{FlowRecord, GroupRecord};
@@ -138,11 +138,11 @@ pub struct Engine<'a> {
     groups: Vec<GroupState>,
     pings: Option<Pings>,
     /// Packets delayed by reordering, by slot.
-    late: Vec<Option<Parcel>>,
+    late: Vec<Option<Box<Packet>>>,
     medium_busy: bool,
     medium_turn: usize,
-    out: VecDeque<Parcel>,
-    spare: Vec<Parcel>,
+    out: VecDeque<Box<Packet>>,
+    spare: Vec<Box<Packet>>,
     tap: Option<&'a mut dyn Tap>,
     events: u64,
     /// Arrivals folded into another event.
@@ -460,7 +460,7 @@ impl<'a> Engine<'a> {
 
     /// Adds a packet to an access link of its flow.
     #[inline(always)]
-    fn put_on_access(&mut self, packet: Parcel) {
+    fn put_on_access(&mut self, packet: Box<Packet>) {
         if let Some(access) = &mut self.access {
             let crossing = access.enqueue(self.now, &packet);
             self.heap.push_packet(crossing, packet);
@@ -468,7 +468,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline(always)]
-    fn put_on_channel(&mut self, packet: Parcel) {
+    fn put_on_channel(&mut self, packet: Box<Packet>) {
         let channel = if packet.down { DOWN } else { UP };
         if self.channels[channel].is_plain() {
             if let Some(crossing) = self.channels[channel].cross(self.now, &packet) {
@@ -480,14 +480,10 @@ impl<'a> Engine<'a> {
     }
 
     #[inline(never)]
-    fn put_on_slow_channel(&mut self, channel: usize, packet: Parcel) {
-        let shared = self.channels[channel].shared;
-        if shared {
-            self.channels[channel].hold();
-        }
+    fn put_on_slow_channel(&mut self, channel: usize, packet: Box<Packet>) {
         let wake = self.channels[channel].enqueue(self.now, packet);
         self.schedule(channel, wake);
-        if shared && !self.medium_busy && self.channels[channel].has_waiting() {
+        if self.channels[channel].shared && !self.medium_busy && self.channels[channel].has_waiting() {
             self.medium_busy = true;
             self.heap.push(self.now, SimEvent::Transmitter(channel));
         }
@@ -507,7 +503,7 @@ impl<'a> Engine<'a> {
     /// receives packets from no other link, so its future is known as well, and the packet is
     /// handled next at its destination. A tap makes it handled in between.
     #[inline(always)]
-    fn schedule_arrival(&mut self, mut packet: Parcel, mut crossing: Crossing) {
+    fn schedule_arrival(&mut self, mut packet: Box<Packet>, mut crossing: Crossing) {
         if let (Some(access), None) = (&mut self.access, &self.tap) {
             if crossing.arrival_ns <= self.scenario.duration_ns {
                 self.hops_done += 1;
@@ -564,13 +560,13 @@ impl<'a> Engine<'a> {
 
     /// Out-of-line copy of `cross` for packets with a fault; keeps the hot loop small.
     #[inline(never)]
-    fn cross_faulty(&mut self, packet: Parcel) {
+    fn cross_faulty(&mut self, packet: Box<Packet>) {
         self.cross(packet);
     }
 
     /// Handles a packet that has crossed a link.
     #[inline(always)]
-    fn cross(&mut self, mut packet: Parcel) {
+    fn cross(&mut self, mut packet: Box<Packet>) {
         self.hops_done += 1;
         packet.hop += 1;
         if packet.hop < self.hops {
@@ -595,7 +591,7 @@ impl<'a> Engine<'a> {
 
     /// Handles a packet that leaves its host.
     #[inline(always)]
-    fn depart(&mut self, packet: Parcel) {
+    fn depart(&mut self, packet: Box<Packet>) {
         self.pass_tap(if packet.down { Place::Server } else { Place::Client }, &packet);
         if self.access.is_some() {
             self.put_on_access(packet);
@@ -605,12 +601,12 @@ impl<'a> Engine<'a> {
     }
 
     #[inline(never)]
-    fn put_on_only_link(&mut self, packet: Parcel) {
+    fn put_on_only_link(&mut self, packet: Box<Packet>) {
         self.put_on_channel(packet);
     }
 
     #[inline(never)]
-    fn put_on_last_link(&mut self, packet: Parcel) {
+    fn put_on_last_link(&mut self, packet: Box<Packet>) {
         self.put_on_access(packet);
     }
 
@@ -685,7 +681,7 @@ impl<'a> Engine<'a> {
     /// Like `handle`, for a packet's arrival; compiled for each role, on which most of an endpoint's
     /// behaviour depends.
     #[inline(always)]
-    fn handle_arrival(&mut self, id: EndpointId, p: Parcel) {
+    fn handle_arrival(&mut self, id: EndpointId, p: Box<Packet>) {
         let (flow, mut cx) = self.endpoint(id);
         let due = flow.on_segment(id.role, p, &mut cx);
         let asks = flow.respond(id.role, due, &mut cx);
@@ -723,7 +719,7 @@ impl<'a> Engine<'a> {
     /// A segment has reached TCP at its destination: processes it up to the ACK that it makes due,
     /// and sends packets out.
     #[inline(never)]
-    fn receive(&mut self, p: Parcel) {
+    fn receive(&mut self, p: Box<Packet>) {
         if p.flow == PING_FLOW {
             let reply = self.pings.as_mut().and_then(|pings| pings.receive(self.now, p));
             self.out.extend(reply);

@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::endpoint::{Endpoint, EndpointId, PerRole, Role, Side};
 use crate::heap::{Heap, SimEvent};
 use crate::host::{Host, TurnBytes};
-use crate::packet::{Ecn, Flags, Framing, Packet, Parcel};
+use crate::packet::{Ecn, Flags, Framing, Packet};
 use crate::record::{FlowRecord, GroupRecord};
 use crate::sender::{Bare, Opening, NEVER};
 use ackwise_core::Reason;
@@ -34,9 +34,9 @@ pub struct Context<'a> {
     /// The heap for wake-ups.
     pub heap: &'a mut Heap,
     /// Departing packets, in order.
-    pub out: &'a mut VecDeque<Parcel>,
+    pub out: &'a mut VecDeque<Box<Packet>>,
     /// Packets that have arrived; departing packets reuse their memory.
-    pub spare: &'a mut Vec<Parcel>,
+    pub spare: &'a mut Vec<Box<Packet>>,
 }
 
 impl Flow {
@@ -57,7 +57,7 @@ impl Flow {
     /// Processes a segment at an end: the sender half gets its ACK, the receiver half its data,
     /// about which it asks the policy. Returns the reason for the ACK that is due, if any.
     #[inline(always)]
-    pub fn on_segment(&mut self, role: Role, p: Parcel, cx: &mut Context) -> Option<Reason> {
+    pub fn on_segment(&mut self, role: Role, p: Box<Packet>, cx: &mut Context) -> Option<Reason> {
         let end = &mut self.ends[role];
         end.rx.note_timestamp(&p);
         if (p.has(Flags::SYN) || !end.tx.is_established()) && !self.on_handshake(role, &p, cx) {
@@ -310,7 +310,7 @@ impl Flow {
 
     /// A packet of this end with this payload length and the current ACK fields.
     #[inline(always)]
-    fn packet(&mut self, role: Role, len: u32, cx: &mut Context) -> Parcel {
+    fn packet(&mut self, role: Role, len: u32, cx: &mut Context) -> Box<Packet> {
         let end = &mut self.ends[role];
         let fields = end.rx.ack_fields();
         let blocks = fields.sack.as_ref().map_or(0, |s| s.len() as u32);
@@ -333,9 +333,9 @@ impl Flow {
             sack: fields.sack,
         };
         match cx.spare.pop() {
-            Some(mut parcel) => {
-                *parcel = packet;
-                parcel
+            Some(mut reused) => {
+                *reused = packet;
+                reused
             }
             None => Box::new(packet),
         }

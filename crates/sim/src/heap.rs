@@ -4,7 +4,7 @@
 
 use crate::channel::Crossing;
 use crate::endpoint::{EndpointId, Role, Side};
-use crate::packet::Parcel;
+use crate::packet::Packet;
 use crate::sender::NEVER;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -98,7 +98,7 @@ fn time_ns(key: Key) -> u64 {
 /// The next thing to process.
 pub enum Turn {
     /// A packet that arrives at the far end of a link.
-    Packet(Parcel),
+    Packet(Box<Packet>),
     Event(SimEvent),
 }
 
@@ -154,7 +154,7 @@ impl Heap {
 
     /// Adds a packet in transit over a link.
     #[inline(always)]
-    pub fn push_packet(&mut self, crossing: Crossing, packet: Parcel) {
+    pub fn push_packet(&mut self, crossing: Crossing, packet: Box<Packet>) {
         let key = self.key(crossing.arrival_ns, crossing.since_ns);
         let lane = 2 * usize::from(packet.hop).min(self.last_link) + usize::from(packet.down);
         let arrival = Arrival { key, packet, link: crossing.link, is_behind: crossing.is_behind };
@@ -360,7 +360,7 @@ impl Default for Lane {
 
 struct Arrival {
     key: Key,
-    packet: Parcel,
+    packet: Box<Packet>,
     link: u32,
     is_behind: bool,
 }

@@ -5,7 +5,7 @@
 //! last: it gets its turn when no arrival waits, or after many were handled since it asked.
 
 use crate::endpoint::EndpointId;
-use crate::packet::{Flags, Packet, Parcel};
+use crate::packet::{Flags, Packet};
 use crate::result::HostResult;
 use crate::scenario::HostSpec;
 use crate::sender::NEVER;
@@ -13,9 +13,9 @@ use std::collections::{HashMap, VecDeque};
 
 pub enum Work {
     /// An arrival, passed to TCP when done.
-    Received(Parcel),
+    Received(Box<Packet>),
     /// A packet, put on the link when done.
-    Sent(Parcel),
+    Sent(Box<Packet>),
     /// An application's turn: it reads and writes when done.
     Turn(EndpointId),
 }
@@ -37,8 +37,8 @@ pub trait Flows {
 pub struct Host {
     costs: HostSpec,
     /// Packets to send before the next arrival is processed.
-    sent: VecDeque<Parcel>,
-    received: VecDeque<Parcel>,
+    sent: VecDeque<Box<Packet>>,
+    received: VecDeque<Box<Packet>>,
     /// Applications that requested a turn, and the arrivals handled since the last turn.
     asking: VecDeque<EndpointId>,
     handled: u32,

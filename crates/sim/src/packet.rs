@@ -11,9 +11,6 @@ pub type Sack = Vec<(u64, u64)>;
 const CELL_BYTES: u32 = 53;
 const CELL_PAYLOAD_BYTES: u32 = 48;
 
-/// A packet in transit: six owners pass it on, so it moves by reference.
-pub type Parcel = Box<Packet>;
-
 /// The ECN field of the IP header, with its values there (RFC 3168, 5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
@@ -42,6 +39,7 @@ bitflags! {
     }
 }
 
+/// Six owners pass a packet on, so it travels as a `Box`.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
 pub struct Packet {

@@ -2,7 +2,7 @@
 //! Echo requests of the client and the server's replies (ICMP, RFC 792): small packets that wait in
 //! the same queues as TCP's.
 
-use crate::packet::{Flags, Framing, Packet, Parcel};
+use crate::packet::{Flags, Framing, Packet};
 use crate::result::PingResult;
 use crate::scenario::Scenario;
 use crate::stats::Times;
@@ -33,7 +33,7 @@ impl Pings {
     }
 
     /// The next request.
-    pub fn request(&mut self, now: u64) -> Parcel {
+    pub fn request(&mut self, now: u64) -> Box<Packet> {
         self.sent.push((now, 0));
         Box::new(Packet {
             flow: PING_FLOW,
@@ -48,7 +48,7 @@ impl Pings {
     }
 
     /// Handles an arriving request or reply; returns the reply to send, if any.
-    pub fn receive(&mut self, now: u64, mut packet: Parcel) -> Option<Parcel> {
+    pub fn receive(&mut self, now: u64, mut packet: Box<Packet>) -> Option<Box<Packet>> {
         if packet.down {
             let (sent_ns, rtt_ns) = &mut self.sent[packet.seq as usize];
             // Ignores a second copy.

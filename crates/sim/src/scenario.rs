@@ -230,18 +230,6 @@ choice! {
     }
 }
 
-impl Discipline {
-    /// Whether pure ACKs have their own queue.
-    pub fn separates(self) -> bool {
-        matches!(self, Discipline::AckSeparation | Discipline::AckSeparationFilter)
-    }
-
-    /// Whether a newer pure ACK replaces an older one.
-    pub fn filters(self) -> bool {
-        matches!(self, Discipline::AckFilter | Discipline::AckSeparationFilter)
-    }
-}
-
 keys! {
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]

@@ -15,7 +15,7 @@
 //!   active is kept in the list `decaying`, one of which is checked first at each turn.
 //! - Queues (`cake_hash`): 8-way set-associative, so that two of 1024 flows rarely share one.
 //! - Limit (`cake_drop`): the longest queue drops its head and informs BLUE.
-//! - ACK filter: ack_filter.rs. AQM: cobalt.rs.
+//! - ACK filter: cake_ack_filter.rs. AQM: cobalt.rs.
 //!
 //! Constants: quantum 1/4096 s of the shaper's rate, 300 to 1514 bytes (`cake_set_rate`); limit four
 //! RTTs of the shaper's rate, at least 4 MiB and at most 10240 frames (`cake_reconfigure`).
@@ -27,11 +27,11 @@
 //! Deviations: one tin (`besteffort`), as no packet has a DSCP; a limit in bytes counts bytes on the
 //! link, Linux counts memory; no `ingress`, `autorate`, `nat`, `wash`.
 
-use super::ack_filter;
+use super::cake_ack_filter;
 use super::cobalt::{Cobalt, Target};
-use super::flow_queues::{FlowHash, FlowQueues, QUEUES};
-use super::scheduler::{count_drop, frame_bytes, limit_or, mark, Scheduler};
-use crate::packet::Parcel;
+use super::qdisc::{count_drop, frame_bytes, limit_or, mark, Qdisc};
+use super::queues::{FlowHash, Queues, QUEUES};
+use crate::packet::Packet;
 use crate::result::ChannelResult;
 use crate::rng::Rng;
 use crate::scenario::{AckFilter, ChannelSpec};
@@ -64,7 +64,7 @@ struct Flow {
 }
 
 pub struct Cake {
-    queues: FlowQueues,
+    queues: Queues,
     flows: Vec<Flow>,
     new: VecDeque<u16>,
     old: VecDeque<u16>,
@@ -89,7 +89,7 @@ impl Cake {
         let four_rtts = (u128::from(rate_bps) * u128::from(rtt_ns) * 4 / 8_000_000_000) as u64;
         let otherwise = four_rtts.max(LIMIT_BYTES).min(LIMIT_FRAMES * frame);
         Cake {
-            queues: FlowQueues::new(QUEUES),
+            queues: Queues::new(QUEUES),
             flows: vec![Flow::default(); QUEUES],
             new: VecDeque::with_capacity(QUEUES),
             old: VecDeque::with_capacity(QUEUES),
@@ -138,7 +138,7 @@ impl Cake {
         let length = self.queues.packets_of(queue);
         let Some(newest) = self.queues.last(queue) else { return };
         let aggressive = self.filter == AckFilter::Aggressive;
-        if let Some(at) = ack_filter::redundant(self.queues.iter(queue), length, newest, aggressive) {
+        if let Some(at) = cake_ack_filter::redundant(self.queues.iter(queue), length, newest, aggressive) {
             self.queues.remove(queue, at);
             stats.acks_filtered += 1;
         }
@@ -192,7 +192,7 @@ impl Cake {
 
     /// The next packet of a flow that COBALT lets pass, possibly marked; the last one always
     /// passes.
-    fn pull(&mut self, at: usize, now: u64, stats: &mut ChannelResult) -> Option<Parcel> {
+    fn pull(&mut self, at: usize, now: u64, stats: &mut ChannelResult) -> Option<Box<Packet>> {
         let cobalt = &mut self.flows[at].cobalt;
         while let Some((since_ns, mut packet)) = self.queues.pop(at) {
             let waited_ns = now - since_ns;
@@ -207,8 +207,8 @@ impl Cake {
     }
 }
 
-impl Scheduler for Cake {
-    fn enqueue(&mut self, now: u64, packet: Parcel, stats: &mut ChannelResult) {
+impl Qdisc for Cake {
+    fn enqueue(&mut self, now: u64, packet: Box<Packet>, _: bool, stats: &mut ChannelResult) {
         let at = self.queue_of(packet.flow);
         if self.queues.packets() == 0 {
             self.next_ns = self.next_ns.max(now);
@@ -241,7 +241,7 @@ impl Scheduler for Cake {
         }
     }
 
-    fn dequeue(&mut self, now: u64, stats: &mut ChannelResult) -> Option<Parcel> {
+    fn dequeue(&mut self, now: u64, stats: &mut ChannelResult) -> Option<Box<Packet>> {
         let mut is_first = true;
         while self.queues.packets() > 0 {
             let at = self.next_flow(std::mem::take(&mut is_first))?;
@@ -258,7 +258,7 @@ impl Scheduler for Cake {
         None
     }
 
-    fn queues(&self) -> &FlowQueues {
+    fn queues(&self) -> &Queues {
         &self.queues
     }
 

@@ -7,6 +7,11 @@
 //! with one step per drop, which makes the second interval 50 ms instead of 71 ms and the third 56
 //! ms instead of 58 ms.
 
+use super::drop_tail::DropTail;
+use super::qdisc::{count_drop, frame_bytes, mark, Qdisc};
+use super::queues::Queues;
+use crate::packet::Packet;
+use crate::result::ChannelResult;
 use crate::scenario::ChannelSpec;
 
 const TARGET_NS: u64 = 5_000_000;
@@ -89,14 +94,14 @@ impl Codel {
 
     /// Records that the packet to be dropped was marked instead, and leaves (RFC 8289, 5.5; Linux,
     /// codel_dequeue).
-    pub fn marked(&mut self, t: &Target) {
+    fn marked(&mut self, t: &Target) {
         if std::mem::take(&mut self.scheduled) {
             self.drop_next_ns += t.interval_of(self.count);
         }
     }
 
     /// Records that the queue was found empty.
-    pub fn found_empty(&mut self) {
+    fn found_empty(&mut self) {
         self.first_above_ns = 0;
         self.dropping = false;
         self.scheduled = false;
@@ -105,6 +110,30 @@ impl Codel {
     /// Records packets dropped because of a limit: the flow needs a stronger signal.
     pub fn dropped_at_limit(&mut self, packets: u32) {
         self.count = self.count.saturating_add(packets);
+    }
+
+    /// Removes the next packet of a queue that CoDel lets pass, possibly marked. The backlog is that
+    /// of all queues, as in Linux.
+    pub fn pull(
+        &mut self,
+        t: &Target,
+        queues: &mut Queues,
+        queue: usize,
+        now: u64,
+        stats: &mut ChannelResult,
+    ) -> Option<Box<Packet>> {
+        while let Some((since_ns, mut packet)) = queues.pop(queue) {
+            if !self.drops(t, now, now - since_ns, queues.bytes()) {
+                return Some(packet);
+            }
+            if mark(stats, &mut packet) {
+                self.marked(t);
+                return Some(packet);
+            }
+            count_drop(stats, &packet);
+        }
+        self.found_empty();
+        None
     }
 
     /// Whether every packet of the last interval waited too long.
@@ -118,6 +147,34 @@ impl Codel {
             return false;
         }
         now >= self.first_above_ns
+    }
+}
+
+/// A FIFO with CoDel.
+pub struct CodelQueue {
+    fifo: DropTail,
+    codel: Codel,
+    target: Target,
+}
+
+impl CodelQueue {
+    pub fn new(pipe: &ChannelSpec, mtu_bytes: u32) -> Self {
+        let target = Target::new(pipe, frame_bytes(mtu_bytes));
+        CodelQueue { fifo: DropTail::new(pipe, 1), codel: Codel::default(), target }
+    }
+}
+
+impl Qdisc for CodelQueue {
+    fn enqueue(&mut self, now: u64, packet: Box<Packet>, is_idle: bool, stats: &mut ChannelResult) {
+        self.fifo.enqueue(now, packet, is_idle, stats);
+    }
+
+    fn dequeue(&mut self, now: u64, stats: &mut ChannelResult) -> Option<Box<Packet>> {
+        self.codel.pull(&self.target, &mut self.fifo.queues, 0, now, stats)
+    }
+
+    fn queues(&self) -> &Queues {
+        &self.fifo.queues
     }
 }
 

@@ -22,9 +22,9 @@
 //! Deviations: one band of three, as all packets have the same priority; times are nanoseconds, not
 //! jiffies; a flow that pauses for 3 s is not forgotten.
 
-use super::flow_queues::{FlowHash, FlowQueues, QUEUES};
-use super::scheduler::{count_drop, frame_bytes, limit_or, Scheduler};
-use crate::packet::Parcel;
+use super::qdisc::{count_drop, frame_bytes, limit_or, Qdisc};
+use super::queues::{FlowHash, Queues, QUEUES};
+use crate::packet::Packet;
 use crate::result::ChannelResult;
 use crate::rng::Rng;
 use crate::scenario::ChannelSpec;
@@ -48,7 +48,7 @@ struct Flow {
 }
 
 pub struct Fq {
-    queues: FlowQueues,
+    queues: Queues,
     flows: Vec<Flow>,
     new: VecDeque<u16>,
     old: VecDeque<u16>,
@@ -63,7 +63,7 @@ impl Fq {
         let frame = frame_bytes(mtu_bytes);
         let credit = pipe.initial_quantum_bytes.unwrap_or(10 * frame).into();
         Fq {
-            queues: FlowQueues::new(QUEUES + 1),
+            queues: Queues::new(QUEUES + 1),
             flows: vec![Flow { credit, is_listed: false, unlisted_ns: u64::MAX }; QUEUES],
             new: VecDeque::with_capacity(QUEUES),
             old: VecDeque::with_capacity(QUEUES),
@@ -75,8 +75,8 @@ impl Fq {
     }
 }
 
-impl Scheduler for Fq {
-    fn enqueue(&mut self, now: u64, packet: Parcel, stats: &mut ChannelResult) {
+impl Qdisc for Fq {
+    fn enqueue(&mut self, now: u64, packet: Box<Packet>, _: bool, stats: &mut ChannelResult) {
         let fast = self.queues.packets_of(FAST);
         let of_flows = self.queues.packets() - fast;
         if of_flows == 0 && fast < FAST_PACKETS {
@@ -99,7 +99,7 @@ impl Scheduler for Fq {
         }
     }
 
-    fn dequeue(&mut self, now: u64, _: &mut ChannelResult) -> Option<Parcel> {
+    fn dequeue(&mut self, now: u64, _: &mut ChannelResult) -> Option<Box<Packet>> {
         // Linux does not inspect its lists while nothing waits, so they keep empty flows.
         if self.queues.packets() == 0 {
             return None;
@@ -131,7 +131,7 @@ impl Scheduler for Fq {
         }
     }
 
-    fn queues(&self) -> &FlowQueues {
+    fn queues(&self) -> &Queues {
         &self.queues
     }
 }

@@ -25,9 +25,9 @@
 //! 2344 bytes for a packet of 1500 and 896 for an ACK). CoDel's deviations are in codel.rs.
 
 use super::codel::{Codel, Target};
-use super::flow_queues::{FlowHash, FlowQueues, QUEUES};
-use super::scheduler::{count_drop, frame_bytes, limit_or, mark, Scheduler};
-use crate::packet::Parcel;
+use super::qdisc::{count_drop, frame_bytes, limit_or, Qdisc};
+use super::queues::{FlowHash, Queues, QUEUES};
+use crate::packet::Packet;
 use crate::result::ChannelResult;
 use crate::rng::Rng;
 use crate::scenario::ChannelSpec;
@@ -46,7 +46,7 @@ struct Flow {
 }
 
 pub struct FqCodel {
-    queues: FlowQueues,
+    queues: Queues,
     flows: Vec<Flow>,
     new: VecDeque<u16>,
     old: VecDeque<u16>,
@@ -61,7 +61,7 @@ impl FqCodel {
     pub fn new(pipe: &ChannelSpec, mtu_bytes: u32, mut rng: Rng) -> Self {
         let frame = frame_bytes(mtu_bytes);
         FqCodel {
-            queues: FlowQueues::new(QUEUES),
+            queues: Queues::new(QUEUES),
             flows: vec![Flow::default(); QUEUES],
             new: VecDeque::with_capacity(QUEUES),
             old: VecDeque::with_capacity(QUEUES),
@@ -73,7 +73,7 @@ impl FqCodel {
         }
     }
 
-    fn queue_of(&self, packet: &Parcel) -> usize {
+    fn queue_of(&self, packet: &Packet) -> usize {
         ((u64::from(self.hash.of(packet.flow)) * QUEUES as u64) >> 32) as usize
     }
 
@@ -88,28 +88,10 @@ impl FqCodel {
         }
         self.flows[fattest].codel.dropped_at_limit(dropped as u32);
     }
-
-    /// The next packet of a flow that CoDel lets pass, possibly marked.
-    fn pull(&mut self, flow: usize, now: u64, stats: &mut ChannelResult) -> Option<Parcel> {
-        let codel = &mut self.flows[flow].codel;
-        while let Some((since_ns, mut packet)) = self.queues.pop(flow) {
-            // The backlog is the total of all flows, as in Linux.
-            if !codel.drops(&self.target, now, now - since_ns, self.queues.bytes()) {
-                return Some(packet);
-            }
-            if mark(stats, &mut packet) {
-                codel.marked(&self.target);
-                return Some(packet);
-            }
-            count_drop(stats, &packet);
-        }
-        codel.found_empty();
-        None
-    }
 }
 
-impl Scheduler for FqCodel {
-    fn enqueue(&mut self, now: u64, packet: Parcel, stats: &mut ChannelResult) {
+impl Qdisc for FqCodel {
+    fn enqueue(&mut self, now: u64, packet: Box<Packet>, _: bool, stats: &mut ChannelResult) {
         let queue = self.queue_of(&packet);
         self.queues.push(queue, now, packet);
         let flow = &mut self.flows[queue];
@@ -125,7 +107,7 @@ impl Scheduler for FqCodel {
         }
     }
 
-    fn dequeue(&mut self, now: u64, stats: &mut ChannelResult) -> Option<Parcel> {
+    fn dequeue(&mut self, now: u64, stats: &mut ChannelResult) -> Option<Box<Packet>> {
         loop {
             let is_new = !self.new.is_empty();
             let list = if is_new { &mut self.new } else { &mut self.old };
@@ -138,21 +120,20 @@ impl Scheduler for FqCodel {
                 self.old.push_back(number);
                 continue;
             }
-            if let Some(packet) = self.pull(at, now, stats) {
-                self.flows[at].deficit -= i64::from(packet.wire_bytes);
+            if let Some(packet) = flow.codel.pull(&self.target, &mut self.queues, at, now, stats) {
+                flow.deficit -= i64::from(packet.wire_bytes);
                 return Some(packet);
             }
-            let list = if is_new { &mut self.new } else { &mut self.old };
             list.pop_front();
             if is_new && !self.old.is_empty() {
                 self.old.push_back(number);
             } else {
-                self.flows[at].is_listed = false;
+                flow.is_listed = false;
             }
         }
     }
 
-    fn queues(&self) -> &FlowQueues {
+    fn queues(&self) -> &Queues {
         &self.queues
     }
 }

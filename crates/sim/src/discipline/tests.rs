@@ -5,10 +5,10 @@
 //! The link carries 1000 bytes per millisecond; a packet's ACK number identifies it.
 
 use super::cake::Cake;
-use super::{ack_filter, Scheduler};
+use super::{cake_ack_filter, Qdisc};
 use crate::channel::tests::{packet, pipe, run};
 use crate::channel::Channel;
-use crate::packet::{Ecn, Flags, Parcel};
+use crate::packet::{Ecn, Flags, Packet};
 use crate::rng::Rng;
 use crate::scenario::{AckFilter, ChannelSpec, Discipline};
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ fn channel(spec: &ChannelSpec) -> Channel {
 
 /// Packets of `flows` (length of each) that all arrive at once, `count` of each, with `name % 100`
 /// as the flow.
-fn backlog(flows: &[u32], count: u64) -> Vec<(u64, Parcel)> {
+fn backlog(flows: &[u32], count: u64) -> Vec<(u64, Box<Packet>)> {
     let mut offers = Vec::new();
     for i in 0..count {
         for (flow, bytes) in flows.iter().enumerate() {
@@ -231,7 +231,7 @@ fn cake_drops_by_its_target_but_never_the_last_packet_of_a_flow() {
     for round in 0..200u64 {
         let now = round * 100 * MS;
         for flow in 0..8 {
-            cake.enqueue(now, packet(flow, 1000, 1, round), &mut stats);
+            cake.enqueue(now, packet(flow, 1000, 1, round), false, &mut stats);
         }
         for _ in 0..8 {
             assert!(cake.dequeue(now + 90 * MS, &mut stats).is_some());
@@ -242,7 +242,7 @@ fn cake_drops_by_its_target_but_never_the_last_packet_of_a_flow() {
     for round in 200..400u64 {
         let now = round * 100 * MS;
         for flow in 0..16 {
-            cake.enqueue(now, packet(flow % 8, 1000, 1, round), &mut stats);
+            cake.enqueue(now, packet(flow % 8, 1000, 1, round), false, &mut stats);
         }
         while cake.dequeue(now + 90 * MS, &mut stats).is_some() {}
     }
@@ -290,7 +290,7 @@ fn a_standing_queue_of_one_flow_loses_packets_on_codel_s_schedule() {
 }
 
 /// Random packets of random flows, at about the link's rate and above it.
-fn offers(rng: &mut Rng) -> Vec<(u64, Parcel)> {
+fn offers(rng: &mut Rng) -> Vec<(u64, Box<Packet>)> {
     let flows = 1 + rng.up_to(60) as u32;
     let gap = 100 * US + rng.up_to(2 * MS);
     let mut now = 0;
@@ -376,7 +376,7 @@ fn bytes_that_wait_in_cake_never_exceed_its_limit() {
     let mut rng = Rng::new(1, 7);
     let mut stats = Default::default();
     for (now, packet) in offers(&mut rng) {
-        cake.enqueue(now, packet, &mut stats);
+        cake.enqueue(now, packet, false, &mut stats);
         assert!(cake.queues().bytes() <= 10_000);
         if rng.chance_ppm(700_000) {
             cake.dequeue(now, &mut stats);
@@ -393,7 +393,7 @@ fn flows_of_a_set_of_cake_s_hash_share_a_queue_only_when_there_are_more_than_eig
     let home = cake.home_of(0) / 8;
     let same: Vec<u32> = (0..4000).filter(|&flow| cake.home_of(flow) / 8 == home).take(9).collect();
     for (n, &flow) in same.iter().enumerate() {
-        cake.enqueue(0, packet(flow, 100, 1, n as u64), &mut stats);
+        cake.enqueue(0, packet(flow, 100, 1, n as u64), false, &mut stats);
         let used = (0..1024).filter(|&q| cake.queues().packets_of(q) > 0).count();
         assert_eq!(used, (n + 1).min(8));
     }
@@ -402,14 +402,14 @@ fn flows_of_a_set_of_cake_s_hash_share_a_queue_only_when_there_are_more_than_eig
 /// ACKs left in the queue after `names` with these ACK numbers arrived, and how many the filter
 /// dropped.
 fn filtered(acks: &[(u64, Option<(u64, u64)>)], aggressive: bool) -> Vec<u64> {
-    let mut queue: Vec<Parcel> = Vec::new();
+    let mut queue: Vec<Box<Packet>> = Vec::new();
     for (i, (ack, sack)) in acks.iter().enumerate() {
         let mut p = packet(1, 66, 0, *ack);
         p.sent_ns = i as u64;
         p.sack = sack.map(|block| Box::new(vec![block]));
         queue.push(p);
         let newest = queue.last().expect("one");
-        let found = ack_filter::redundant(queue.iter().map(|p| &**p), queue.len(), newest, aggressive);
+        let found = cake_ack_filter::redundant(queue.iter().map(|p| &**p), queue.len(), newest, aggressive);
         if let Some(at) = found {
             queue.remove(at);
         }
@@ -442,11 +442,11 @@ fn cake_s_filter_drops_the_older_of_two_redundant_acks() {
 
 #[test]
 fn cake_s_filter_leaves_data_other_flows_and_closing_alone_but_data_triggers_it() {
-    let decide = |change: &dyn Fn(&mut Parcel), newest: Parcel| {
+    let decide = |change: &dyn Fn(&mut Box<Packet>), newest: Box<Packet>| {
         let mut old = packet(1, 66, 0, 1);
         change(&mut old);
         let queue = [old, packet(1, 66, 0, 2), newest];
-        ack_filter::redundant(queue.iter().map(|p| &**p), 3, &queue[2], false)
+        cake_ack_filter::redundant(queue.iter().map(|p| &**p), 3, &queue[2], false)
     };
     assert_eq!(decide(&|_| (), packet(1, 66, 0, 3)), Some(0));
     assert_eq!(decide(&|_| (), packet(1, 1500, 1448, 3)), Some(0), "data carries an ACK");
@@ -518,7 +518,7 @@ fn an_aqm_marks_what_can_be_marked_and_drops_the_rest() {
 #[test]
 fn cake_s_filter_keeps_an_ack_behind_which_the_echo_changes() {
     let left = |acks: &[(u64, bool)], aggressive: bool| -> Vec<u64> {
-        let mut queue: Vec<Parcel> = Vec::new();
+        let mut queue: Vec<Box<Packet>> = Vec::new();
         for &(ack, ece) in acks {
             let mut p = packet(1, 66, 0, ack);
             p.sent_ns = ack;
@@ -526,7 +526,7 @@ fn cake_s_filter_keeps_an_ack_behind_which_the_echo_changes() {
             queue.push(p);
             let newest = queue.last().expect("one");
             if let Some(at) =
-                ack_filter::redundant(queue.iter().map(|p| &**p), queue.len(), newest, aggressive)
+                cake_ack_filter::redundant(queue.iter().map(|p| &**p), queue.len(), newest, aggressive)
             {
                 queue.remove(at);
             }

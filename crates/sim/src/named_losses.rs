@@ -22,15 +22,15 @@ impl Seen {
     }
 }
 
-pub struct Losses {
+pub struct NamedLosses {
     data: BTreeMap<u64, Seen>,
     without_data: Seen,
 }
 
-impl Losses {
+impl NamedLosses {
     /// The losses of a direction; None if there are none.
     pub fn new(named: &[Lose]) -> Option<Self> {
-        let mut losses = Losses { data: BTreeMap::new(), without_data: Seen::default() };
+        let mut losses = NamedLosses { data: BTreeMap::new(), without_data: Seen::default() };
         for lose in named {
             let seen = match lose.at_bytes {
                 Some(at) => losses.data.entry(at).or_default(),
@@ -59,9 +59,9 @@ impl Losses {
 mod tests {
     use super::*;
 
-    fn losses(named: &[(Option<u64>, u32)]) -> Losses {
+    fn losses(named: &[(Option<u64>, u32)]) -> NamedLosses {
         let named: Vec<_> = named.iter().map(|&(at_bytes, nth)| Lose { at_bytes, nth }).collect();
-        Losses::new(&named).expect("some")
+        NamedLosses::new(&named).expect("some")
     }
 
     fn data(seq: u64, len: u32) -> Packet {

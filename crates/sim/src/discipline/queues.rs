@@ -3,7 +3,7 @@
 //! waiting at a time, without an allocation per packet. Also the hash that assigns a flow to a
 //! queue.
 
-use crate::packet::{Packet, Parcel};
+use crate::packet::Packet;
 use crate::rng::Rng;
 
 /// Number of queues of a discipline: the default of fq_codel (`flows 1024`) and fq (`orphan_mask
@@ -16,7 +16,7 @@ struct Node {
     since_ns: u64,
     next: u32,
     /// The packet; None: the node is free.
-    packet: Option<Parcel>,
+    packet: Option<Box<Packet>>,
 }
 
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ struct Fifo {
     bytes: u64,
 }
 
-pub struct FlowQueues {
+pub struct Queues {
     nodes: Vec<Node>,
     free: u32,
     queues: Vec<Fifo>,
@@ -36,9 +36,9 @@ pub struct FlowQueues {
     bytes: u64,
 }
 
-impl FlowQueues {
+impl Queues {
     pub fn new(queues: usize) -> Self {
-        FlowQueues {
+        Queues {
             nodes: Vec::new(),
             free: NONE,
             queues: vec![Fifo { head: NONE, tail: NONE, packets: 0, bytes: 0 }; queues],
@@ -48,7 +48,7 @@ impl FlowQueues {
         }
     }
 
-    pub fn push(&mut self, queue: usize, now: u64, packet: Parcel) {
+    pub fn push(&mut self, queue: usize, now: u64, packet: Box<Packet>) {
         let bytes = u64::from(packet.wire_bytes);
         self.packets += 1;
         self.acks += usize::from(packet.is_pure_ack());
@@ -75,12 +75,12 @@ impl FlowQueues {
     }
 
     /// Removes the head of a queue; returns it with its time of entry.
-    pub fn pop(&mut self, queue: usize) -> Option<(u64, Parcel)> {
+    pub fn pop(&mut self, queue: usize) -> Option<(u64, Box<Packet>)> {
         (self.queues[queue].head != NONE).then(|| self.take(queue, NONE))
     }
 
     /// Removes the packet at position `at` of a queue, counted from its head; it must exist.
-    pub fn remove(&mut self, queue: usize, at: usize) -> Parcel {
+    pub fn remove(&mut self, queue: usize, at: usize) -> Box<Packet> {
         let before = (0..at).fold(NONE, |node, _| self.after(queue, node));
         self.take(queue, before).1
     }
@@ -94,7 +94,7 @@ impl FlowQueues {
         }
     }
 
-    fn take(&mut self, queue: usize, before: u32) -> (u64, Parcel) {
+    fn take(&mut self, queue: usize, before: u32) -> (u64, Box<Packet>) {
         let at = self.after(queue, before);
         let free = self.free;
         let node = &mut self.nodes[at as usize];
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn queues_are_those_of_a_plain_model_under_random_use() {
         let mut rng = Rng::new(3, 3);
-        let mut ours = FlowQueues::new(5);
+        let mut ours = Queues::new(5);
         let mut model: Vec<VecDeque<(u64, u32, u64)>> = vec![VecDeque::new(); 5];
         for now in 0..20_000u64 {
             let q = rng.up_to(4) as usize;
