@@ -5,14 +5,15 @@ the scorer; and two stories rebuilt here."""
 import json
 import socket
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from netns import needs_root
 
 from ackwise import engine
 from ackwise.diagnosis import table
-from ackwise_experiments.stories import cases as table_of_cases
 from ackwise_experiments.stories import judging, making, truth, watch
 from ackwise_experiments.stories.cases import Case, cases, way
 from ackwise_experiments.stories.path import Box, Packet, segments
@@ -23,7 +24,7 @@ ACK, PSH, SYN, FIN = 0x10, 0x08, 0x02, 0x01
 
 def _sum(data: bytes) -> int:
     """RFC 1071, word by word: 0xFFFF over data that holds its own checksum."""
-    total = sum(struct.unpack(f">{len(data) // 2}H", data[: len(data) // 2 * 2]))
+    total: int = sum(struct.unpack(f">{len(data) // 2}H", data[: len(data) // 2 * 2]))
     total += data[-1] << 8 if len(data) % 2 else 0
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -78,6 +79,23 @@ def test_every_story_has_addresses_and_varied_cases() -> None:
         assert len({json.dumps([c.down, c.up, c.serve, c.ask]) for c in mine}) == len(mine)
         assert story.addresses
         assert all(address.startswith("http") for address in story.addresses)
+
+
+def test_the_page_has_every_story_with_its_half_and_addresses() -> None:
+    page = (ROOT / "docs/inside/stories.md").read_text(encoding="utf-8")
+    rows = {row.split("`")[1]: row for row in page.splitlines() if row.startswith("| `")}
+    assert set(rows) == {story.name for story in STORIES}
+    for story in STORIES:
+        row = rows[story.name]
+        count = sum(case.story == story.name for case in cases())
+        assert f"| {count} | {story.split} |" in row
+        assert all(address in row for address in story.addresses)
+
+
+def test_the_page_has_every_package() -> None:
+    page = (ROOT / "docs/inside/stories.md").read_text(encoding="utf-8")
+    listed = page.partition("apt-get install ")[2].partition("\n\n")[0].split()
+    assert set(making.PROGRAMS.values()) <= set(listed)
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: str(case.name))
@@ -172,7 +190,7 @@ def _case(cause: str) -> Case:
 
 def _seen(cause: str, text: str, **path: object) -> truth.Seen:
     case = _case(cause)
-    samples = truth.judged(watch.read(text), case, "server")
+    samples = 10 * truth.judged(watch.read(text), case, "server")
     account = {"times_ns": [], "busy_ns": [], "dropped": 0, "vanished": 0, "lost": 0, "marks": 0}
     return truth.Seen(case, samples, [], account | path, account, {})
 
@@ -189,6 +207,11 @@ def test_the_chronographs_show_a_receive_window() -> None:
     assert seen.chronograph("rwnd_limited") == pytest.approx(0.8)
     assert truth.tell(seen, 0).holds
     assert not truth.tell(_seen("sending-application", _SAMPLES), 0).holds
+
+
+def test_few_samples_show_nothing() -> None:
+    seen = _seen("receive-window", _SAMPLES)
+    assert not truth.tell(replace(seen, sender=seen.sender[:5]), 0).holds
 
 
 def test_a_busy_link_counts_from_its_settled_part() -> None:
@@ -220,7 +243,10 @@ def test_a_stripped_window_scale_is_rebuilt_and_judged(tmp_path: Path) -> None:
     diagnosis = engine.diagnose([str(tmp_path / case.name / "receiver.pcap")])
     (connection,) = diagnosis["connections"]
     # the client's SYN had it, the server's answer then has none
-    assert [end["window_scale"] for end in connection["options"]] == [7, None]
+    client, server = connection["options"]
+    assert client and server
+    assert client["window_scale"] is not None
+    assert server["window_scale"] is None
     found = _judge(tmp_path)
     assert found["sender"].limit == "receive-window"
     assert found["sender"].outcome == judging.RIGHT, found["sender"].why
@@ -234,8 +260,8 @@ def test_a_stripped_window_scale_is_rebuilt_and_judged(tmp_path: Path) -> None:
 @needs_root
 @pytest.mark.slow
 @pytest.mark.real_time
-def test_a_query_in_two_parts_is_rebuilt_with_large_packets_cut(tmp_path: Path) -> None:
-    case = next(one for one in table_of_cases.cases() if one.name == "offload-3")
+def test_packets_of_64_kb_are_captured_at_the_sender_and_cut_on_the_path(tmp_path: Path) -> None:
+    case = next(one for one in cases() if one.name == "offload-3")
     known = making.run_once(case, tmp_path / case.name)
     assert known.holds, known.evidence
     at_sender, at_receiver = (

@@ -22,9 +22,8 @@ import time
 from pathlib import Path
 
 from ackwise.errors import InputError, RunError
-from ackwise_experiments.stories import judging
+from ackwise_experiments.stories import judging, making
 from ackwise_experiments.stories.cases import Case, cases
-from ackwise_experiments.stories.making import run_once
 from ackwise_experiments.stories.told import JUDGING, STORIES, TUNING
 
 _TRIES = 3
@@ -61,7 +60,7 @@ def _make(case: Case, folder: Path) -> bool:
         began = time.monotonic()
         shutil.rmtree(made, ignore_errors=True)
         try:
-            known = run_once(case, made)
+            known = making.run_once(case, made)
         except RunError as problem:
             print(f"{case.name}: {problem}", flush=True)
             continue
@@ -77,6 +76,7 @@ def _make(case: Case, folder: Path) -> bool:
 
 def make(args: argparse.Namespace) -> int:
     """Exit code 1 when a case was left out."""
+    making.check()
     left_out = []
     for case in _chosen(args):
         folder = args.folder / case.split / case.name

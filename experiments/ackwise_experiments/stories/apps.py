@@ -149,12 +149,21 @@ def ask(
 
 
 def give(
-    port: int, total_bytes: int, abort: int = 0, idle_ms: int = 0, write_bytes: int = 65536
+    port: int,
+    total_bytes: int,
+    abort: int = 0,
+    idle_ms: int = 0,
+    write_bytes: int = 65536,
+    sndbuf: int = 0,
+    nodelay: int = 0,
 ) -> None:
     """Sends so many bytes to each client, waits, and closes, or resets the connection."""
     server = _accepting(port)
+    if sndbuf:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, sndbuf)
     while True:
         peer, _ = server.accept()
+        _nodelay(peer, nodelay)
         left = total_bytes
         try:
             while left > 0:

@@ -231,13 +231,17 @@ def _tuning() -> list[Case]:
             HTTP2, way(70), way(70), CLIENT,
         ),
         *(
-            _download(
-                "fixed-send-buffer", number, "send-buffer", way(rtt_ms), way(rtt_ms),
-                files=nginx(f"listen {HTTP} sndbuf={size};", "sendfile off;"),
+            Case(
+                "fixed-send-buffer", number, "send-buffer", _app("sink", port=OTHER),
+                f"timeout 6 socat -u {blocks} OPEN:/dev/zero "
+                f"TCP:{S}:{OTHER},sndbuf={size},nodelay",
+                OTHER, way(rtt_ms), way(rtt_ms), CLIENT,
             )
-            for number, size, rtt_ms in ((1, "32k", 40), (2, "128k", 90))
+            for number, blocks, size, rtt_ms in (
+                (1, "-b 8192", 30_000, 40), (2, "-b 32768", 100_000, 90),
+            )
         ),
-        _write("fixed-send-buffer", 3, "send-buffer", 30, sndbuf=40000),
+        _write("fixed-send-buffer", 3, "send-buffer", 30, sndbuf=40000, **nodelay),
         *(
             _download(
                 "window-scale-stripped", number, "receive-window", way(rtt_ms),
@@ -383,9 +387,10 @@ def _tuning() -> list[Case]:
             "clamped-mss", 3, "link", way(40, 15, 200, clamped_mss_bytes=1000), way(40),
         ),
         _download("offload", 1, "link", way(30, 30, 300), way(30), offload=True),
-        _download(
-            "offload", 2, "send-buffer", way(40), way(40), offload=True,
-            files=nginx(f"listen {HTTP} sndbuf=64k;", "sendfile off;"),
+        Case(
+            "offload", 2, "send-buffer",
+            _app("give", port=OTHER, total_bytes=60_000_000, sndbuf=60_000, **nodelay),
+            _app("take", host=S, port=OTHER, seconds=6), OTHER, way(50), way(50), offload=True,
         ),
         _download(
             "offload", 3, "sending-application", way(25), way(25), offload=True,
@@ -428,7 +433,7 @@ def _judging() -> list[Case]:
             head_bytes=250, body_bytes=1200,
         ),
         Case(
-            "split-response", 3, "ack-stall", http_server, _curl("small?[1-90]", 5), HTTP,
+            "split-response", 3, "ack-stall", http_server, _curl("small?[1-400]", 6), HTTP,
             way(8), way(8),
         ),
         *(
@@ -449,8 +454,9 @@ def _judging() -> list[Case]:
         ),
         *(
             Case(
-                "http2-download-window", number, "application-window", NGINX, ask,
-                HTTP2, way(rtt_ms), way(rtt_ms), SERVER, nginx(f"listen {HTTP2} http2;"),
+                "http2-download-window", number, "application-window",
+                f"exec nghttpd --no-tls -d {{folder}}/www {HTTP2}", ask,
+                HTTP2, way(rtt_ms), way(rtt_ms),
             )
             for number, ask, rtt_ms in (
                 (1, f"timeout 7 nghttp -n -w 16 -W 16 http://{S}:{HTTP2}/large", 60),
@@ -460,7 +466,7 @@ def _judging() -> list[Case]:
         ),
         _download(
             "fixed-receive-buffer", 1, "receive-window", way(40), way(40),
-            f"printf 'GET /large HTTP/1.0\\r\\n\\r\\n' | timeout 6 socat -t 30 -T 30 - "
+            f"(printf 'GET /large HTTP/1.0\\r\\n\\r\\n'; sleep 6) | timeout 6 socat - "
             f"TCP:{S}:{HTTP},rcvbuf=32768 > /dev/null",
         ),
         *(
@@ -623,7 +629,7 @@ def _judging() -> list[Case]:
         ),
         Case(
             "ipv6", 2, "receive-window", NGINX,
-            "printf 'GET /large HTTP/1.0\\r\\n\\r\\n' | timeout 6 socat -t 30 -T 30 - "
+            "(printf 'GET /large HTTP/1.0\\r\\n\\r\\n'; sleep 6) | timeout 6 socat - "
             f"'TCP6:[{S6}]:{HTTP},rcvbuf=50000' > /dev/null",
             HTTP, way(60), way(60), files=nginx(f"listen [::]:{HTTP};"), ipv6=True,
         ),

@@ -22,14 +22,12 @@ from ackwise import engine
 from ackwise.diagnosis import table
 from ackwise.diagnosis.transfer import Transfer
 from ackwise_experiments.stories.cases import SERVER
-from ackwise_experiments.stories.truth import CAUSES
+from ackwise_experiments.stories.truth import CAUSES, LEAST_BYTES_SHARE
 
 PLACES = ("sender", "receiver", "router")
 RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
 _OUTCOMES = (RIGHT, UNDECIDED, WRONG)
 _SURE, _UNSAID = "sure", "unsaid"
-# Smaller connections are not the transfer: iperf3's control connection.
-_LEAST_BYTES_SHARE = 0.05
 _TIMES_TOO_FAST = 1.25
 _START_RTTS_MAX = 20
 _OWNER = re.compile(r"Fix \((\w+)")
@@ -60,7 +58,7 @@ def _transfers(diagnosis: Any, truth: dict[str, Any]) -> list[Transfer]:
         if int(server.rpartition(":")[2]) == truth["port"]:
             found.append(transfer)
     most = max((transfer.bytes for transfer in found), default=0)
-    return [one for one in found if one.bytes >= _LEAST_BYTES_SHARE * most]
+    return [one for one in found if one.bytes >= LEAST_BYTES_SHARE * most]
 
 
 def _contradiction(transfer: Transfer, limit: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ackwise.bounded import parse_json
-from ackwise.errors import RunError
+from ackwise.errors import InputError, RunError
 from ackwise.host import environment, namespaces
 from ackwise.host.leftovers import temporary_folder
 from ackwise.host.programs import (
@@ -20,11 +20,12 @@ from ackwise.host.programs import (
     await_end,
     await_ready,
     do,
+    find_tool,
     run,
     said,
     started,
 )
-from ackwise_experiments.bottleneck.host import captured, check
+from ackwise_experiments.bottleneck import host
 from ackwise_experiments.bottleneck.priority import hurry
 from ackwise_experiments.stories import truth, watch
 from ackwise_experiments.stories.cases import (
@@ -53,7 +54,24 @@ _SYSCTLS = {
     "net.ipv4.tcp_ecn": "2",
     "net.ipv4.ip_unprivileged_port_start": "0",
 }
+# and the Debian packages that bring them
+PROGRAMS = {
+    "curl": "curl", "dbclient": "dropbear-bin", "h2load": "nghttp2-client", "haproxy": "haproxy",
+    "iperf3": "iperf3", "nghttp": "nghttp2-client", "nghttpd": "nghttp2-server",
+    "nginx": "nginx-light", "nstat": "iproute2", "openssl": "openssl", "psql": "postgresql",
+    "pv": "pv", "redis-benchmark": "redis-tools", "redis-server": "redis-server",
+    "rsync": "rsync", "sftp": "openssh-client", "smbclient": "smbclient", "smbd": "samba",
+    "socat": "socat", "sshd": "openssh-server", "wget": "wget",
+}  # fmt: skip
 _FILES = {"large": 80_000_000, "middle": 100_000, "small": 2_000}
+
+
+def check() -> None:
+    """InputError with the remedy when this host cannot rebuild stories."""
+    host.check()
+    packages = {package for name, package in PROGRAMS.items() if find_tool(name) is None}
+    if packages:
+        raise InputError(f"stories: apt-get install {' '.join(sorted(packages))}")
 
 
 def _environment() -> dict[str, str]:
@@ -131,7 +149,6 @@ def _ask(namespace: str, case: Case, folder: Path) -> None:
 
 def run_once(case: Case, to: Path) -> truth.Truth:
     """Captures and truth.json in the folder. RunError when a program failed."""
-    check()
     with temporary_folder() as folder, ExitStack() as stack, ExitStack() as recorded:
         folder.chmod(0o755)
         inside = {
@@ -143,7 +160,7 @@ def run_once(case: Case, to: Path) -> truth.Truth:
         for end, namespace in inside.items():
             _set_up(case, namespace, end)
             captures[end] = folder / f"{end}.pcap"
-            recorded.enter_context(captured(namespace, captures[end]))
+            recorded.enter_context(host.captured(namespace, captures[end]))
             recorded.enter_context(watch.watching(namespace, folder / f"{end}.ss"))
         if case.serve_also:
             also = stack.enter_context(_shell(inside[SERVER], case.serve_also, folder))

@@ -14,6 +14,8 @@ from ackwise_experiments.stories.cases import CLIENT, SERVER, Case
 from ackwise_experiments.stories.watch import Sample
 
 ENOUGH = 0.6
+LEAST_BYTES_SHARE = 0.05  # of the largest connection's; what carries less is not judged
+_SAMPLES_LEAST = 15  # fewer show nothing
 _SETTLED_SHARE = 0.15  # of a transfer's time: slow start
 _BUSY_MS = "busy"
 
@@ -88,7 +90,15 @@ def _receiving_application(seen: Seen) -> float:
 
 
 def _send_buffer(seen: Seen) -> float:
-    return seen.chronograph("sndbuf_limited")
+    """A writer wakes once a third is free; the chronograph misses writers that poll or block."""
+    if _busy(seen.way) > 0.85 or seen.chronograph("rwnd_limited") > 0.3:
+        return 0.0
+
+    def is_full(one: Sample) -> bool:
+        size, held = one.memory("tb"), one.memory("w")
+        return 2 / 3 * size <= held <= 2 * size and one.number("unacked") < one.number("cwnd")
+
+    return max(_share(seen.settled, is_full), seen.chronograph("sndbuf_limited"))
 
 
 def _nothing_to_send(seen: Seen) -> float:
@@ -243,7 +253,8 @@ def _evidence(seen: Seen) -> Iterator[tuple[str, float]]:
 def tell(seen: Seen, start_unix_ns: int) -> Truth:
     """The truth of a run."""
     case, cause = seen.case, CAUSES[seen.case.cause]
-    share = min(1.0, round(cause.share(seen), 3))
+    enough = len(seen.sender) >= _SAMPLES_LEAST
+    share = min(1.0, round(cause.share(seen), 3)) if enough else 0.0
     return Truth(
         case.story, case.number, case.split, case.cause, case.data_from, case.port,
         case.must_say, share, dict(_evidence(seen)), start_unix_ns,
@@ -251,9 +262,16 @@ def tell(seen: Seen, start_unix_ns: int) -> Truth:
 
 
 def judged(samples: Iterator[Sample], case: Case, end: str) -> list[Sample]:
-    """Those of the connections that are judged, as seen at one end."""
+    """Those of the connections that are judged, as seen at one end: without connections that carry
+    next to nothing, such as the control connection of iperf3."""
     is_local = end == SERVER
-    return [s for s in samples if (s.local_port if is_local else s.peer_port) == case.port]
+    found = [s for s in samples if (s.local_port if is_local else s.peer_port) == case.port]
+    carried: dict[tuple[int, int], float] = {}
+    for one in found:
+        amount = one.number("bytes_acked") + one.number("bytes_received")
+        carried[one.local_port, one.peer_port] = amount
+    least = LEAST_BYTES_SHARE * max(carried.values(), default=0)
+    return [one for one in found if carried[one.local_port, one.peer_port] >= least]
 
 
 def ends(case: Case) -> tuple[str, str]:

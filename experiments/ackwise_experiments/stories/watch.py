@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the kernel knows of a transfer while it lasts: `ss -ti`, many times a second, and its
+"""What the kernel knows of a transfer while it lasts: `ss -tim`, many times a second, and its
 counters at the end."""
 
 import re
@@ -32,6 +32,11 @@ class Sample:
         """A field's first number, 0 where the kernel leaves it out."""
         found = _NUMBER.match(self.fields.get(name, "0"))
         return float(found[0]) if found else 0.0
+
+    def memory(self, name: str) -> int:
+        """`tb`: the send buffer's size; `w`: what it holds. Bytes of memory, not of payload."""
+        found = re.search(rf"[(,]{name}(\d+)", self.fields.get("skmem", ""))
+        return int(found[1]) if found else 0
 
 
 def read(text: str) -> Iterator[Sample]:
