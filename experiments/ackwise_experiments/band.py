@@ -98,8 +98,8 @@ def over(
     read: Callable[[Sequence[Result]], Sequence[Estimate]],
     run: Callable[[list[Item]], Sequence[Result]],
 ) -> dict[str, Sequence[Estimate]]:
-    """By setting, what `read` finds in what `run` makes of each item with that change. What a
-    change leaves as it is, is not run again."""
+    """Estimates by setting: `read` of the results of `run` on each item with that change.
+    Items that a change leaves as they are do not run again."""
     made = [[change(one) for one in items] for change in variants.values()]
     fresh = [one for some in made for one, old in zip(some, items, strict=True) if one != old]
     results = iter(run([*items, *fresh]))
@@ -118,13 +118,13 @@ def measured(
     read: Callable[[Sequence[Any]], Sequence[Estimate]],
     take: Callable[[dict[str, Any]], Any] = lambda result: result,
 ) -> dict[str, Sequence[Estimate]]:
-    """By setting, what `read` finds in `take(result)` of each scenario with that change."""
+    """Estimates by setting: `read` of `take(result)` for each scenario with that change."""
     variants = {name: partial(changed, change=change) for name, change in settings.items()}
     return over(variants, scenarios, read, lambda made: runner.simulate(GROUP, made, take))
 
 
 def bands(headlines: Sequence[Headline], found: Mapping[str, Sequence[Estimate]]) -> list[Band]:
-    """Those of the headlines, from the values in each setting."""
+    """The bands of the headlines, from the values in each setting."""
     return [
         Band(what, {name: values[i] for name, values in found.items()})
         for i, what in enumerate(headlines)

@@ -32,21 +32,21 @@ def _ends(made: Scenario) -> list[dict[str, Any]]:
 
 
 def unchanged(_made: Scenario) -> None:
-    """As in the experiment."""
+    """The scenario of the experiment."""
 
 
 def queues(factor: float) -> Change:
-    """Of the link."""
+    """Scales the queues of the link."""
     return lambda made: scaled(_ways(made), ("queue_packets", "queue_bytes"), factor)
 
 
 def delays(factor: float) -> Change:
-    """Of the link and of what leads to it."""
+    """Scales the delays of the link and its access links."""
     return lambda made: scaled(_ways(made), ("delay_ns",), factor)
 
 
 def rates(factor: float) -> Change:
-    """Of the link and of what leads to it."""
+    """Scales the rates of the link and its access links."""
     return lambda made: scaled(_ways(made), ("rate_bps",), factor)
 
 
@@ -85,17 +85,17 @@ def other_seed(made: Scenario) -> None:
 
 
 def twice_as_long(made: Scenario) -> None:
-    """The same for twice the time."""
+    """Doubles the duration."""
     made["duration_ns"] *= 2
 
 
 def half_as_long(made: Scenario) -> None:
-    """The same for half the time."""
+    """Halves the duration."""
     made["duration_ns"] //= 2
 
 
 def twice_the_bytes(made: Scenario) -> None:
-    """The same for transfers that end with their last byte: twice as many, and time for them."""
+    """Doubles the bytes of transfers that end with their last byte, and the duration."""
     twice_as_long(made)
     scaled([g["app"] for g in made["groups"] if g["app"]["kind"] == "bulk"], ("bytes",), 2)
 

@@ -183,5 +183,5 @@ def same(
 
 
 def grouped(group: str, checks: list[Check]) -> list[Check]:
-    """The same checks under a heading."""
+    """These checks under a heading."""
     return [replace(check, group=group) for check in checks]

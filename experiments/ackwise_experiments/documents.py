@@ -43,7 +43,7 @@ def _without_none(document: Document) -> Document:
 def scenario_of(
     link: Link, workload: Workload, chosen: PolicyChoice, seed: int, **more: int
 ) -> Document:
-    """As `plans.scenario_of`."""
+    """The document of `plans.scenario_of`."""
     return of(plans.scenario_of(link, workload, chosen, seed, **more))
 
 

@@ -16,7 +16,7 @@ MEANING = {
 
 
 def passing(checks: Sequence[Check]) -> str:
-    """As "17 of 24"."""
+    """The number of checks that pass, in the form "17 of 24"."""
     return f"{sum(check.passed for check in checks)} of {len(checks)}"
 
 

@@ -207,7 +207,7 @@ def test_a_saturated_machine_of_the_simulator_spends_what_the_costs_add_up_to() 
 
 
 def test_what_is_predicted_is_the_simulators_and_compared_with_the_machines() -> None:
-    """Of the kept rows: the simulator still says so."""
+    """The simulator still gives the kept rows."""
     row = next(r for r in device_costs.read("predicted.csv", Predicted) if r.machine == "x86")
     (plan,) = (plan for plan in device_costs.KNOWN if plan.name == row.plan)
     group = device_costs.simulate(plan, "x86")["groups"][0]

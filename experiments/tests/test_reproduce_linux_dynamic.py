@@ -185,7 +185,7 @@ def point(mean: float, *, limited: bool = False, most: float = 0) -> CostPoint:
 
 
 def made_up() -> Costs:
-    """Of a kernel on which all is as the paper says, and rails act at 0.9 only."""
+    """Costs of a kernel that behaves as in the paper, with rails that act at 0.9 only."""
     ratios = (50, 500, 900, 995)
     stock = dict(zip(ratios, (30.0, 1.55, 1.2, 3.0), strict=True))
     found = Costs()
@@ -280,7 +280,7 @@ def test_it_runs_on_the_lab_s_kernel_alone() -> None:
 
 @pytest.mark.lab
 def test_greedy_in_the_kernel_acknowledges_when_the_core_says_so(kernel: Kernel) -> None:
-    """Of each connection; and the rails' counters say that they had a part in it."""
+    """Checks each connection; the rails' counters show that they took part."""
     rho = 700
     guest = lab_runs._guest(LabRunner(kernel), lab_runs.priced("2 ms", GREEDY, rho, 4), Cancel())
     for one, core in zip(guest.connections, guest.core, strict=True):

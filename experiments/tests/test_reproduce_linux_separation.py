@@ -15,7 +15,7 @@ _S = 10**9
 
 
 def _result(speeds_kbps: dict[str, float], line: AccessLine, first_sample: int) -> dict[str, Any]:
-    """As the lab tells it: nothing before the line is settled, then those speeds, in a hundred
+    """A result of the lab: nothing before the line has settled, then these speeds, in a hundred
     samples, of which the last is missing and the first come late."""
     step = line.duration_ns // 100
     times = [step * i for i in range(first_sample, 100)]

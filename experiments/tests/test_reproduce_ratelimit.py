@@ -59,7 +59,7 @@ def test_means_leave_out_what_was_not_measured() -> None:
 
 
 def test_a_starved_reader_thins_acks_and_a_free_one_does_not() -> None:
-    """The same costs, with and without the process: only it makes the difference."""
+    """Costs are equal with and without the process, so only it makes the difference."""
     made = devices.scenario("fitted-reader", devices.STOCK, 4, series=True)
     starved = FlowRun(documents.simulate(made))
     del made["client"]["process"]

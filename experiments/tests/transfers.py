@@ -75,7 +75,7 @@ class Transfer:
     lost_of: int = 0  # one packet of so many of the sender, on average
 
     def path(self) -> str:
-        """As the line reads it."""
+        """The path in the format of the line."""
         delay = {"rate_bps": _FAST_BPS, "delay_ns": round(self.delay_s * 1e9)}
         down = delay | {
             "rate_bps": self.rate_bps or _FAST_BPS,

@@ -277,7 +277,7 @@ class Costs:
 
     @property
     def keys(self) -> dict[str, dict[str, int]]:
-        """As a link has them, in nanoseconds of the machine."""
+        """The costs as keys of a link, in nanoseconds of the machine."""
         cpu = {
             "data_received": self.segment_received,
             "data_sent": self.segment_sent,
@@ -310,7 +310,7 @@ def _both(first: Sequence[float], second: Sequence[float], total: Sequence[float
 
 
 def costs(rows: Sequence[Row]) -> Costs:
-    """Those of one machine: what its runs took in all, for all that they did."""
+    """Costs of one machine, from the total time and the total work of its runs."""
     runs: dict[str, dict[str, Row]] = {}
     for row in rows:
         runs.setdefault(row.plan, {})[row.activity] = row

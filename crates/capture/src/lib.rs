@@ -91,7 +91,7 @@ pub fn read_file(path: impl AsRef<Path>) -> Result<Capture, CaptureError> {
 /// Reads a capture from any reader, in one pass; `name` represents it in errors.
 ///
 /// # Errors
-/// Those of [`read_file`].
+/// The errors of [`read_file`].
 pub fn read(reader: impl Read, name: &str, options: &ReadOptions<'_>) -> Result<Capture, CaptureError> {
     collect(Source::reader(reader, name), options)
 }
@@ -112,7 +112,7 @@ fn collect(source: Source<'_>, options: &ReadOptions<'_>) -> Result<Capture, Cap
 /// the reading.
 ///
 /// # Errors
-/// Those of [`read_file`], and connections that need too much memory.
+/// The errors of [`read_file`], and connections that need too much memory.
 pub fn read_each(
     source: Source<'_>,
     options: &ReadOptions<'_>,
@@ -173,7 +173,7 @@ fn too_large(name: &str, notes: &CaptureNotes, connections: usize, max_held_byte
 /// nanoseconds since 1970.
 ///
 /// # Errors
-/// Those of [`packets`], and a source that ends inside a packet.
+/// The errors of [`packets`], and a source that ends inside a packet.
 pub fn segments(
     source: Source<'_>,
     options: &ReadOptions<'_>,

@@ -99,7 +99,7 @@ impl<F: FnMut(&Packet) -> ControlFlow<()>> Take for Caller<F> {
 /// Like [`packets`], with a [`Take`] in place of a closure.
 ///
 /// # Errors
-/// As [`packets`].
+/// The errors of [`packets`].
 pub fn packets_into<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,

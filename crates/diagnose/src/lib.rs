@@ -93,7 +93,7 @@ pub struct Diagnosis<H = Half> {
 /// number of threads.
 ///
 /// # Errors
-/// Those of [`ackwise_capture::packets`].
+/// The errors of [`ackwise_capture::packets`].
 pub fn diagnose<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
@@ -105,7 +105,7 @@ pub fn diagnose<'a>(
 /// Like [`diagnose`], without judgments: statistics only, in a third of the time.
 ///
 /// # Errors
-/// Those of [`diagnose`].
+/// The errors of [`diagnose`].
 pub fn statistics<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,

@@ -297,7 +297,7 @@ fn optimum(py: Python<'_>, times_ns: Vec<u64>, rho_permille: u16, unit_ns: u64) 
 /// Adds everything visible to Python.
 ///
 /// # Errors
-/// Those of Python.
+/// Errors that Python raises.
 pub fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("EngineError", m.py().get_type::<EngineError>())?;

@@ -142,7 +142,7 @@ fn prepare_all(options: &ReplayOptions) -> Result<Vec<Prepared>, ReplayError> {
 /// Replays synthetic arrivals, one direction without a capture, through every chosen policy.
 ///
 /// # Errors
-/// Those of [`replay`], and arrivals that no receiver could see; the message gives the remedy.
+/// The errors of [`replay`], and arrivals that no receiver could see; the message gives the remedy.
 pub fn replay_arrivals(arrivals: &Arrivals, options: &ReplayOptions) -> Result<ArrivalsResult, ReplayError> {
     let prepared = prepare_all(options)?;
     let stream = Stream::of_arrivals(arrivals).map_err(ReplayError::Choice)?;
@@ -181,7 +181,7 @@ pub struct Replayer<'a> {
 
 impl<'a> Replayer<'a> {
     /// # Errors
-    /// Those of [`replay`].
+    /// The errors of [`replay`].
     pub fn new(options: &'a ReplayOptions) -> Result<Self, ReplayError> {
         let prepared = prepare_all(options)?;
         let (kept, left_out) = (BTreeMap::new(), LeftOut::default());

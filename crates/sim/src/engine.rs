@@ -164,7 +164,7 @@ pub fn run(scenario: &Scenario, cancel: Option<&AtomicBool>) -> Result<RunResult
 /// Like [`run`], with a `tap` that sees every TCP packet. The tap does not affect the run.
 ///
 /// # Errors
-/// Those of [`run`].
+/// The errors of [`run`].
 pub fn run_tapped<'a>(
     scenario: &'a Scenario,
     cancel: Option<&AtomicBool>,

@@ -43,7 +43,7 @@ class Case:
 
     @property
     def scenario(self) -> dict[str, Any]:
-        """As the engine and the lab take it."""
+        """The scenario for the engine or the lab."""
         return self._drawn[0]
 
     @property
@@ -65,7 +65,7 @@ def _split(kind: Kind) -> Sequence[str]:
 
 
 def cases(kind: str | None = None, split: str | None = None) -> list[Case]:
-    """Those of a kind, of a side of the split, or all. Raises InputError for an unknown word."""
+    """Cases of a kind, of a side of the split, or all. Raises InputError for an unknown word."""
     for given, known in ((kind, list(BY_NAME)), (split, [TUNING, JUDGING])):
         if given is not None and given not in known:
             raise InputError(f"bottleneck: {quoted(given)}: {suggestion(given, known)}")

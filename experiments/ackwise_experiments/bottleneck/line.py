@@ -125,7 +125,7 @@ class Way:
 
 
 def _policer(channel: Mapping[str, Any]) -> TokenBucket | None:
-    """Of the `tc` lines of a direction, one `tbf` is understood."""
+    """The policer of a direction: its `tc` lines may hold one `tbf`."""
     lines = channel.get("tc", ())
     if not lines:
         return None
@@ -149,7 +149,7 @@ class Capture:
             self._kept.append((time_ns, len(packet), packet[:_SNAP_BYTES]))
 
     def write(self) -> None:
-        """By the time of day."""
+        """Writes the capture in order of time, with times of day."""
         if not self.path:
             return
         day_ns = time.time_ns() - time.monotonic_ns()

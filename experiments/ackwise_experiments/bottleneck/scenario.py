@@ -76,7 +76,7 @@ def build(
 
 
 def rtt_ns(scenario: Keys) -> int:
-    """Of the empty path, without transmission times."""
+    """RTT of the empty path, without transmission times."""
     access = 4 * scenario["access"]["delay_ns"] if "access" in scenario else 0
     return int(scenario["down"]["delay_ns"] + scenario["up"]["delay_ns"] + access)
 

@@ -56,14 +56,14 @@ class Stalls:
 
 
 def stalls(found: Observed, cells: Sequence[TransferSetup], spec: str) -> Stalls:
-    """Those of a policy."""
+    """The stalls of a policy."""
     mine = [cell for cell in cells if found[cell, spec].repeats]
     left = sum(found[cell, STOCK].repeats for cell in mine)
     return Stalls(left, len(mine) - left)
 
 
 def lasting(cells: Sequence[TransferSetup], flights: int) -> list[TransferSetup]:
-    """The same transfers with another length."""
+    """The transfers with another length."""
     return [replace(cell, flights=flights) for cell in cells]
 
 
@@ -160,7 +160,7 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
 
 
 def _figure(name: str, where: str, table: dict[tuple[str, str, int], list[Stalls]]) -> Figure:
-    """By rail, silence samples and length."""
+    """The stalls by rail, silence samples and length."""
     columns = [f"{kind}, of {len(make())}" for kind, make in KINDS.items()]
     return Figure(
         name,

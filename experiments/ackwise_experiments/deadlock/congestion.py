@@ -56,7 +56,7 @@ class BufferSetting:
 
     @property
     def name(self) -> str:
-        """As written in the paper."""
+        """The setting in the paper's notation."""
         return f"{self.send_kib}/{self.recv_kib} KB"
 
 
@@ -156,7 +156,7 @@ def _differing(curves: Curves, setting: BufferSetting, policy: str, end: int) ->
 
 
 def _around(curves: Curves, setting: BufferSetting, policy: str, begin: int, end: int) -> float:
-    """The same for some time after each congestion's start, lowest of the three."""
+    """The ratio for some time after the start of each congestion, lowest of the three."""
     calm = curves[setting, policy, False][0]
     shares = []
     for i in range(len(STARTS_S)):

@@ -76,7 +76,7 @@ def within(deviations: Mapping[BufferPair, float], pairs: Sequence[BufferPair]) 
 
 
 def _free_deviations(runner: Runner, free: Sequence[BufferPair]) -> Deviations:
-    """Of each deadlock-free delayed-ACK cell at each point of the fit's grid, over two clocks."""
+    """Deviations of deadlock-free delayed-ACK cells over the fit's grid and two clocks."""
     paths = [TransferPath(*one) for one in product(FIT_DELAYS_US, FIT_RATES_BPS, FIT_COPIES_BPS)]
     wanted = [(pair, path, ms) for path in paths for pair in free for ms in CLOCKS]
     found = iter(tables.deviations(runner, "cross-validation of table 15.2", wanted, 1))

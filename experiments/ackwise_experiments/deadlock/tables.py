@@ -149,7 +149,7 @@ def _by_equation(pair: BufferPair) -> str:
 
 
 def _by_rules(pair: BufferPair) -> str:
-    """The same with the paper's condition (ii), which equation 2 drops: the segment that leaves
+    """The class with the paper's condition (ii), which equation 2 drops: the segment that leaves
     first must be too short for an ACK."""
     too_little = min(2 * MSS_BYTES, 0.35 * pair[1] * 1024) > COPIED_BYTES
     return _by_equation(pair) if too_little else ""

@@ -97,7 +97,7 @@ def _mean(curve: CostCurve) -> float:
 
 
 def highest_unlimited(by_rtt: Sequence[CostCurves]) -> Estimate:
-    """Of z for each ACK: the cost whose interval reaches highest where no limit forced an ACK."""
+    """The cost with z per ACK whose interval reaches highest where no limit forced an ACK."""
     points = [
         Estimate(point.mean, point.ci95)
         for curves in by_rtt

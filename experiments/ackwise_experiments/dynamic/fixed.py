@@ -60,7 +60,7 @@ def seeds_of_every_start() -> tuple[int, ...]:
 
 
 def random_of(kind: str, run: int) -> Random:
-    """The same arrivals for every policy and cost ratio."""
+    """Random numbers that give every policy and cost ratio the same arrivals."""
     return Random(f"{kind} {run}")  # noqa: S311 - a model's
 
 
@@ -132,7 +132,7 @@ def on_captured(item: Item, cancel: Cancel) -> dict[LimitedPolicy, CostPoint]:
 def curves_of(
     runner: Runner, label: str, function: Any, kinds: Iterable[str], size: Size
 ) -> dict[str, CostCurves]:
-    """By kind of arrivals and policy."""
+    """Cost curves by kind of arrivals and policy."""
     many = (size.given_runs, size.drawn_sequences)
     items = [(kind, rho, *many) for kind in kinds for rho in size.ratios]
     found: dict[str, CostCurves] = {}

@@ -62,7 +62,7 @@ def _in_the_middle(by_rtt: Sequence[CostCurves], case: LimitedPolicy) -> list[Co
 
 
 def dearest(by_rtt: Sequence[CostCurves]) -> Estimate:
-    """Of z for each ACK: the cost in the middle whose interval reaches highest."""
+    """The cost with z per ACK in the middle whose interval reaches highest."""
     points = _in_the_middle(by_rtt, PER_ACK_CASE)
     return max((Estimate(one.mean, one.ci95) for one in points), key=lambda one: one.high)
 

@@ -98,7 +98,7 @@ class Guest(NamedTuple):
 
 @dataclass
 class Costs:
-    """By RTT: what each policy cost relative to the best schedule."""
+    """Costs of each policy relative to the best schedule, by RTT."""
 
     kernel: dict[str, CostCurves] = field(default_factory=dict)
     simulator: dict[str, CostCurves] = field(default_factory=dict)  # with the kernel's rails
@@ -254,7 +254,7 @@ def _guest(runner: LabRunner, item: Priced, cancel: Cancel) -> Guest:
 
 
 def railed_share(reasons: Mapping[str, int]) -> float:
-    """Of ACKs, those that a rail sent before the policy did."""
+    """Share of the ACKs that a rail sent before the policy did."""
     railed = sum(count for reason, count in reasons.items() if limit_forced_ack([reason]))
     return railed / max(1, sum(reasons.values()))
 
@@ -312,7 +312,7 @@ Streamed = dict[tuple[str, str], Rates]  # by RTT and window
 
 
 def times_ns(result: Mapping[str, Any]) -> list[float]:
-    """Of each request."""
+    """Duration of each request."""
     return [duration_ns({"groups": [group]}) for group in result["groups"]]
 
 

@@ -122,7 +122,7 @@ SIMULATED = [
 
 
 def simulated_costs(runner: Runner, rtt: str, size: Size) -> dict[str, CostCurves]:
-    """By kind of arrivals and policy, over the path with this RTT."""
+    """Cost curves by kind of arrivals and policy, over the path with this RTT."""
     link = plans.load_link(LINKS[rtt])
     plan: list[tuple[str, LimitedPolicy, int, int]] = []  # one for each batch of so many runs
     scenarios = []
@@ -206,7 +206,7 @@ def streaming(runner: Runner, rtt: str, window: str, size: Size) -> Rates:
 
 
 def rates_of(keys: Sequence[tuple[str, int, int]], times: Sequence[float]) -> Rates:
-    """By policy and bytes, from the time that each run took."""
+    """Rates by policy and bytes, from the duration of each run."""
     found: Rates = {}
     for (label, wanted, _), ns in zip(keys, times, strict=True):
         found.setdefault(label, {}).setdefault(wanted, []).append(8e9 * wanted / ns)

@@ -69,7 +69,7 @@ def simulate(size: Size, runner: Runner) -> Simulated:
 
 
 def simulated_checks(found: Simulated) -> list[Check]:
-    """Those of what is not given."""
+    """The checks on simulated senders."""
     return [
         *paper_checks([curves["uniform"] for curves in found.closed.values()]),
         *streaming_checks([found.rates[rtt, "paper"] for rtt in LINKS]),

@@ -109,14 +109,14 @@ def scenario(link: str, spec: str, seconds: float, *, series: bool = False) -> d
 
 
 def dropping(made: dict[str, Any], at_s: float) -> dict[str, Any]:
-    """The same, with a short outage."""
+    """The scenario with a short outage."""
     outage = {"start_ns": round(at_s * SECOND), "length_ns": DROP_MS * 10**6}
     made["down"]["outages"] = [outage]
     return made
 
 
 def disturbed(made: dict[str, Any]) -> dict[str, Any]:
-    """The same, with a few short transfers at the same time."""
+    """The scenario with a few short transfers beside it."""
     for start_s in DISTURBANCES_S:
         other = copy.deepcopy(made["groups"][0])
         other |= {"name": f"disturbance at {start_s} s", "start_ns": start_s * SECOND}

@@ -123,12 +123,12 @@ def fewer_percent(stock: KernelRun, limited: KernelRun) -> float:
 
 
 def goodput_kept(stock: KernelRun, limited: KernelRun) -> float:
-    """Of stock's."""
+    """Goodput as a share of the stock kernel's."""
     return limited.mbit_s / stock.mbit_s
 
 
 def later_ns(stock: KernelRun, limited: KernelRun) -> int:
-    """By how much the 99th percentile of the response times is later."""
+    """Increase of the 99th percentile of response times."""
     return round((limited.message_p99_ms - stock.message_p99_ms) * 1e6)
 
 

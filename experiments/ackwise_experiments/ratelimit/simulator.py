@@ -274,7 +274,7 @@ def _machine(runner: Runner) -> tuple[list[Check], list[Figure]]:
 
 
 def _unbounded(made: dict[str, Any]) -> dict[str, Any]:
-    """The same, limited by the congestion window, not by the receive buffer."""
+    """The scenario limited by the congestion window instead of the receive buffer."""
     del made["client"]["recv_buffer_max_bytes"]
     return made
 

@@ -36,7 +36,7 @@ class ShareComparison:
 
 @dataclass(frozen=True)
 class SweepComparison:
-    """By segments per ACK, then by discipline."""
+    """Simulator beside model, by segments per ACK and discipline."""
 
     pairs: dict[int, dict[str, list[ShareComparison]]]
 

@@ -73,7 +73,7 @@ class Testbed:
         do(*namespaces.inside(namespace, *words))
 
     def ackwise(self, namespace: str, *words: str) -> None:
-        """The same of a command of this ackwise, wherever it was imported from."""
+        """Runs a command of this ackwise in a namespace, wherever it was imported from."""
         do(
             *namespaces.inside(namespace, sys.executable, "-m", "ackwise", *words),
             environment=environment.passed_on(PYTHONPATH=os.pathsep.join(sys.path)),

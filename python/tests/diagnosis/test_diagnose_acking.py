@@ -12,7 +12,7 @@ KINDS = ("prompt", "late", "stretch", "window_bound", "window_update", "merged")
 
 
 def _said(verdict: dict[str, Any], thinning: Any = None, **habits: Any) -> list[str]:
-    """Of a receiver with 100 ACKs."""
+    """The sentences on a receiver with 100 ACKs."""
     known = {
         "merged_packets": 0,
         "offload": None,

@@ -81,7 +81,7 @@ def text(transfer: Transfer) -> str:
 
 
 def tcp(capture: bytes) -> Iterator[tuple[int, int, int, int, int]]:
-    """Of each packet: source port, numbers, flags and payload bytes, read anew for this test."""
+    """Source port, numbers, flags and payload bytes of each packet, parsed by this test."""
     ip = 14 if struct.unpack_from("<I", capture, 20)[0] == 1 else 0
     for _, record in records(capture):
         packet = record[16 + ip :]
@@ -188,7 +188,7 @@ def test_a_capture_that_begins_later_lost_nothing(end: str, first: int, tmp_path
 
 
 def _without_acks(capture: bytes, seed: int, share: float) -> bytes:
-    """As a filter on the way leaves the ACKs of the client; all data is there."""
+    """The capture after a filter has dropped ACKs of the client; all data is there."""
     drawn = random.Random(seed)  # noqa: S311 - the same each time
     both = zip(records(capture), tcp(capture), strict=True)
     kept = [
@@ -216,7 +216,7 @@ def test_far_more_acks_missing_than_data_are_the_path_s(tmp_path: Path) -> None:
 
 
 def _pcapng(capture: bytes, dropped: int) -> bytes:
-    """The same packets, with the statistics of their interface."""
+    """The packets with the statistics of their interface."""
 
     def block(kind: int, body: bytes) -> bytes:
         size = 12 + len(body)

@@ -236,7 +236,7 @@ def test_the_page_follows_the_scheme_of_colours_and_prints_light(
 
 
 def many(diagnosis: Any, count: int) -> Any:
-    """The same with `count` connections."""
+    """The diagnosis with `count` connections."""
     one = diagnosis["connections"][-1]
     connections = []
     for index in range(count):

@@ -63,7 +63,7 @@ def found(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def offences(place: str) -> list[str]:
-    """Those of one module."""
+    """Offences of one module."""
     tree = ast.parse((PACKAGE / place).read_text(encoding="utf-8"))
     return [
         f"{place}:{line}: {what}; use ackwise.host" for line, what in found(tree)

@@ -993,7 +993,7 @@ def test_a_changed_patch_touches_only_what_it_changes(tmp_path: Path) -> None:
 def test_another_repository_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: bool
 ) -> None:
-    """As when a hook of it runs the build, or it holds the cache."""
+    """A hook of another repository runs the build, or that repository holds the cache."""
     other = tmp_path if inside else tmp_path / "other"
     other.mkdir(exist_ok=True)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@localhost", "-C", str(other)]

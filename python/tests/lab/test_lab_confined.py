@@ -331,7 +331,7 @@ def test_a_guest_and_what_it_started_die_with_the_command(kernel: Kernel) -> Non
 
 
 def test_starting_a_guest_costs_few_milliseconds(kernel: Kernel) -> None:
-    """Of processor time; thirty megabytes of kernel are not copied."""
+    """CPU time is measured; thirty megabytes of kernel are not copied."""
     before = os.times()
     started = time.monotonic()
     for _ in range(20):

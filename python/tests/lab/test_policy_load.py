@@ -29,7 +29,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def capable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As on a kernel that seems to have all that it takes."""
+    """A kernel that seems to have everything required."""
     monkeypatch.setattr(sockets, "AVAILABLE", tmp_path)
     monkeypatch.setattr(bpf, "KERNEL_TYPES", tmp_path)
     monkeypatch.setattr(bpf, "PINNED", tmp_path / "pinned")

@@ -80,7 +80,7 @@ def slow_start_ends_here(given: Scenario) -> float:
 
 
 def slow_start_ends_on_the_kernel(result: LabResult) -> float:
-    """The same on the kernel, which counts windows at which HyStart ends it."""
+    """End of slow start on the kernel, which counts windows at which HyStart ends it."""
     counted = result.counters["server"]
     ends = [
         (counted[f"TcpExtTCPHystart{sign}Detect"], counted[f"TcpExtTCPHystart{sign}Cwnd"])

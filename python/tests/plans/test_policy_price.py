@@ -64,7 +64,7 @@ def test_the_offline_optimum_at_that_price_takes_the_share(
 
 
 def acks(spec: str, found: Price, seed: int = 1, rails: str = "none") -> int:
-    """Of a replay."""
+    """Number of ACKs in a replay."""
     chosen = policy.parse(f"{spec},rails={rails}", "test")
     given: Arrivals = {
         "times_ns": arrivals(found),

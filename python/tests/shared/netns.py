@@ -128,7 +128,7 @@ class Namespace:
         assert said.code == 0, said.err
 
     def told_by_tc(self, device: str = "v0") -> str:
-        """The same as a second program tells it, without counters."""
+        """The queues as `tc` shows them, without counters."""
         words = [self.tool("tc", "-d", what, "show", "dev", device) for what in ("qdisc", "class")]
         words.append(self.tool("tc", "filter", "show", "dev", device))
         return re.sub(r"direct_packets_stat \d+", "", "\n".join(words))

@@ -106,7 +106,7 @@ def _ipv6(data: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Flags:
-    """Of a TCP header."""
+    """Flags of a TCP header."""
 
     fin: int
     syn: int

@@ -100,7 +100,7 @@ fn read(run: &Run, flow: usize, options: &ReadOptions<'_>) -> Result<Captured, C
 /// the run.
 ///
 /// # Errors
-/// Those of [`ackwise_capture::segments`].
+/// The errors of [`ackwise_capture::segments`].
 pub fn follow(
     run: &Run,
     flow: usize,
@@ -194,7 +194,7 @@ fn lost(sent: &[Seen], arrived: &[Seen]) -> HashSet<Identity> {
 /// Packets of the first flow that each host sent and the other did not receive.
 ///
 /// # Errors
-/// Those of [`ackwise_capture::segments`].
+/// The errors of [`ackwise_capture::segments`].
 pub fn losses(run: &Run, options: &ReadOptions<'_>) -> Result<[Vec<Lost>; 2], CaptureError> {
     let captured = read(run, 0, options)?;
     Ok(HOSTS.map(|host| {

@@ -89,7 +89,7 @@ pub struct Trace {
 /// Reads the captures of a run.
 ///
 /// # Errors
-/// Those of [`ackwise_capture::segments`].
+/// The errors of [`ackwise_capture::segments`].
 pub fn measure(
     run: &Run,
     wanted: &Measured,

@@ -52,7 +52,7 @@ impl Wanted {
 /// The series of each wanted transfer, in order; empty where the capture has no such transfer.
 ///
 /// # Errors
-/// Those of [`ackwise_capture::packets`].
+/// The errors of [`ackwise_capture::packets`].
 pub fn series<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
