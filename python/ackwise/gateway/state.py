@@ -19,7 +19,7 @@ from typing import Any
 
 from ackwise.errors import InputError, RunError, quoted
 from ackwise.gateway.snapshot import Snapshot
-from ackwise.host import files
+from ackwise.host import files, folders
 from ackwise.host.leftovers import remove_abandoned
 from ackwise.host.reading import open_regular
 from ackwise.results import export
@@ -180,13 +180,13 @@ class Keeper:
                 yield
         finally:
             with contextlib.suppress(OSError):  # not empty: an interface is up
-                self.directory.rmdir()
+                folders.remove_empty(self.directory)
 
     def _make_directory(self) -> None:
         while True:
             try:
                 with contextlib.suppress(FileExistsError):
-                    self.directory.mkdir(mode=0o755)
+                    folders.make(self.directory, 0o755, parents=False)
             except FileNotFoundError:
                 raise RunError(f"{self.directory.parent}: the directory does not exist") from None
             except OSError as problem:
@@ -198,6 +198,7 @@ class Keeper:
         if not stat.S_ISDIR(found.st_mode):
             raise RunError(f"{self.directory}: is not a directory; give another --run-dir")
         self._check_owner(self.directory, found)
+        folders.ours(self.directory.parent, "--run-dir", shared=True)
 
     def _check_owner(self, place: Path, found: os.stat_result) -> None:
         """RunError when anyone but root and this user could have written it."""
@@ -268,5 +269,5 @@ class Keeper:
 
     def forget(self) -> None:
         """Removes the file, and temporary files that a killed process left."""
-        self.file.unlink(missing_ok=True)
+        folders.remove_file(self.file)
         remove_abandoned(self.directory)

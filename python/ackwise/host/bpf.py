@@ -8,7 +8,7 @@ link pinned as PINNED/NAME holds a policy, which exists until that file is remov
 import ctypes
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ackwise.errors import InputError, RunError, printable
-from ackwise.host import files, reading, sockets
+from ackwise.host import files, folders, reading, rights, sockets
 
 PINNED = Path("/sys/fs/bpf/ackwise")
 KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
@@ -24,6 +24,8 @@ OBJECT_BYTES_MAX = 1 << 24
 _NAMES = ("libbpf.so.1",)
 # bpf.h of Linux's uapi
 _MAP_TYPE_STRUCT_OPS, _ATTACH_STRUCT_OPS, _F_LINK = 26, 44, 1 << 13
+_PROGRAM_TYPE_STRUCT_OPS, _KIND_DATASEC, _POLICY_TYPE = 27, 15, "tcp_ack_bpf_ops"
+_RIGHTS = ("CAP_BPF", "CAP_NET_ADMIN", "CAP_PERFMON", "CAP_SYS_ADMIN", "CAP_DAC_OVERRIDE")
 _SAID = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bpf_object__open_mem": (c_void_p, c_char_p, c_size_t, c_void_p),
@@ -32,7 +34,14 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bpf_object__find_map_fd_by_name": (c_int, c_void_p, c_char_p),
     "bpf_object__find_program_by_name": (c_void_p, c_void_p, c_char_p),
     "bpf_object__next_map": (c_void_p, c_void_p, c_void_p),
+    "bpf_object__next_program": (c_void_p, c_void_p, c_void_p),
+    "bpf_object__btf": (c_void_p, c_void_p),
+    "btf__find_by_name_kind": (c_int, c_void_p, c_char_p, c_uint32),
+    "btf__type_by_id": (c_void_p, c_void_p, c_uint32),
+    "btf__name_by_offset": (c_char_p, c_void_p, c_uint32),
     "bpf_map__type": (c_int, c_void_p),
+    "bpf_map__pin_path": (c_char_p, c_void_p),
+    "bpf_program__type": (c_int, c_void_p),
     "bpf_map__name": (c_char_p, c_void_p),
     "bpf_map__fd": (c_int, c_void_p),
     "bpf_map__set_map_flags": (c_int, c_void_p, c_uint32),
@@ -73,6 +82,7 @@ def load(path: str) -> Loaded:
     if not KERNEL_TYPES.exists():
         raise RunError("policy load: this kernel has no BTF; build it with DEBUG_INFO_BTF")
     library = libbpf()
+    rights.keep_only(*_RIGHTS)
     with listening(library) as said, opened(library, path, data) as held:
         policy = _policy(library, path, held)
         name = library.bpf_map__name(policy).decode()
@@ -91,6 +101,7 @@ def unload(name: str) -> None:
     if name not in loaded():
         raise InputError(f'policy unload: "{name}" is not loaded; loaded: {_list(loaded())}')
     library = libbpf()
+    rights.keep_only(*_RIGHTS)
     link = library.bpf_obj_get(os.fsencode(PINNED / name))
     if link < 0:
         raise RunError(f"policy unload: {PINNED / name}: {_why(library)}")
@@ -98,7 +109,7 @@ def unload(name: str) -> None:
         # without this the policy would disappear only some time after the file
         if library.bpf_link_detach(link) < 0:
             raise RunError(f"policy unload: {PINNED / name}: {_why(library)}")
-        (PINNED / name).unlink()
+        folders.remove_file(PINNED / name)
     except OSError as problem:
         raise RunError(f"policy unload: {PINNED / name}: {problem.strerror}") from None
     finally:
@@ -176,16 +187,46 @@ def opened(library: ctypes.CDLL, path: str, data: bytes) -> Iterator[int]:
 
 
 def _policy(library: ctypes.CDLL, path: str, held: int) -> int:
-    """The object's only map of type struct_ops."""
-    found = []
-    each = library.bpf_object__next_map(held, None)
-    while each:
-        if library.bpf_map__type(each) == _MAP_TYPE_STRUCT_OPS:
-            found.append(each)
-        each = library.bpf_object__next_map(held, each)
+    """The object's only map of type struct_ops. InputError for an object with anything else that
+    would be loaded: other operations of the kernel, other programs, maps that outlive it."""
+
+    def each(following: Callable[[int, int | None], int | None]) -> Iterator[int]:
+        one = following(held, None)
+        while one:
+            yield one
+            one = following(held, one)
+
+    maps = list(each(library.bpf_object__next_map))
+    found = [one for one in maps if library.bpf_map__type(one) == _MAP_TYPE_STRUCT_OPS]
     if len(found) != 1:
         raise InputError(f"{path}: {len(found)} policies (.struct_ops); give a file with one")
-    return int(found[0])
+    kind = _operations(library, library.bpf_object__btf(held))
+    if kind != _POLICY_TYPE:
+        raise InputError(f"{path}: holds {kind or 'unknown operations'}, not {_POLICY_TYPE}")
+    programs = map(library.bpf_program__type, each(library.bpf_object__next_program))
+    if any(kind != _PROGRAM_TYPE_STRUCT_OPS for kind in programs):
+        raise InputError(f"{path}: has programs that are not a policy's; remove them")
+    if any(library.bpf_map__pin_path(one) for one in maps):
+        raise InputError(f"{path}: pins a map (LIBBPF_PIN_BY_NAME); a policy keeps none")
+    return found[0]
+
+
+def _operations(library: ctypes.CDLL, types: int) -> str:
+    """The type of the variable in the section of struct_ops, by the object's own BTF."""
+    numbers = (
+        library.btf__find_by_name_kind(types, name, _KIND_DATASEC)
+        for name in (b".struct_ops", b".struct_ops.link")
+    )
+    section = next((n for n in numbers if n > 0), 0)
+    if not section:
+        return ""
+
+    def words(number: int) -> ctypes.Array[c_uint32]:
+        # struct btf_type: name, info, size or type; behind that of a section, its first variable
+        return (c_uint32 * 4).from_address(library.btf__type_by_id(types, number))
+
+    of = words(words(words(section)[3])[2])
+    return str(library.btf__name_by_offset(types, of[0]).decode())
 
 
 def _attach(library: ctypes.CDLL, policy: int, name: str, said: list[str]) -> bool:

@@ -3,11 +3,10 @@
 programs."""
 
 import os
-import stat
 from functools import cache
 from pathlib import Path
 
-from ackwise.host import rights
+from ackwise.host import folders, rights
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # GIT_DIR and LD_PRELOAD would make a program act on other files or run other code. Like every
@@ -45,22 +44,7 @@ def search_path() -> str:
 
 @cache
 def _search_path(path: str, privileged: bool) -> str:
-    folders = [name for name in path.split(os.pathsep) if name.startswith("/")]
+    given = [name for name in path.split(os.pathsep) if name.startswith("/")]
     if privileged:
-        folders = [name for name in folders if _is_roots(Path(name))]
-    return os.pathsep.join(dict.fromkeys([*folders, *SYSTEM_PATH.split(os.pathsep)]))
-
-
-def _is_roots(folder: Path) -> bool:
-    """Whether only root can change what a path leads to. In a sticky folder such as /tmp, others
-    cannot move files owned by root."""
-    try:
-        whole = folder.resolve(strict=True)
-        places = [place.stat() for place in (whole, *whole.parents)]
-    except OSError:
-        return False
-    open_to_others = stat.S_IWGRP | stat.S_IWOTH
-    return not places[0].st_mode & open_to_others and all(
-        found.st_uid == 0 and (found.st_mode & stat.S_ISVTX or not found.st_mode & open_to_others)
-        for found in places
-    )
+        given = [name for name in given if not folders.stranger(Path(name), owners=(0,))]
+    return os.pathsep.join(dict.fromkeys([*given, *SYSTEM_PATH.split(os.pathsep)]))

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO
 
 from ackwise.errors import InputError, RunError
-from ackwise.host import environment
+from ackwise.host import environment, folders
 from ackwise.host.leftovers import owned_name, remove_abandoned_once
 from ackwise.host.paths import Place, followed
 from ackwise.host.reading import open_regular
@@ -125,12 +125,13 @@ def _check_writable(folder: Path, subject: str) -> None:
 
 
 def cache_folder() -> Path:
-    """$XDG_CACHE_HOME/ackwise, or ~/.cache/ackwise; InputError for a user without a home."""
+    """$XDG_CACHE_HOME/ackwise, or ~/.cache/ackwise; InputError for a user without a home, or if
+    others could replace it: programs are run from there."""
     base = environment.value("XDG_CACHE_HOME")
     if Path(base).is_absolute():
-        return Path(base) / "ackwise"
+        return folders.ours(Path(base) / "ackwise", "XDG_CACHE_HOME")
     try:
-        return Path.home() / ".cache" / "ackwise"
+        return folders.ours(Path.home() / ".cache" / "ackwise", "HOME")
     except RuntimeError:
         raise InputError("no home directory is known; set HOME or XDG_CACHE_HOME") from None
 
@@ -174,7 +175,7 @@ def _replacing(path: str, place: Place, private: bool) -> Iterator[IO[bytes]]:
     mode = _PRIVATE if private or found else _ORDINARY
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with _explained(path):
-        remove_abandoned_once(Path(), dir_fd=place.folder)
+        remove_abandoned_once(place.folder)
         descriptor = os.open(part, flags, mode, dir_fd=place.folder)
     try:
         with os.fdopen(descriptor, "w+b") as stream:
@@ -188,7 +189,8 @@ def _replacing(path: str, place: Place, private: bool) -> Iterator[IO[bytes]]:
                 os.fsync(descriptor)
         with _explained(path):
             os.replace(part, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
-            sync_folder(Path(), dir_fd=place.folder)
+            with suppress(PermissionError), folders.listed(place.folder) as there:
+                os.fsync(there)
     finally:
         with suppress(OSError):
             os.unlink(part, dir_fd=place.folder)
@@ -227,21 +229,16 @@ def create(path: Path) -> IO[bytes]:
     return stream
 
 
-def sync_folder(folder: Path, *, dir_fd: int | None = None) -> None:
-    """Syncs renames in a folder to disk, if the folder can be read."""
-    with suppress(PermissionError):
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-        descriptor = os.open(folder, flags, dir_fd=dir_fd)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def copy(file: Path, to: Path) -> None:
+    """Copies the content of a plain file of ours, if there is one."""
+    with suppress(FileNotFoundError), file.open("rb") as come, writing(str(to)) as kept:
+        shutil.copyfileobj(come, kept)
 
 
 def make_folder(folder: Path) -> None:
     """Creates a folder and its parents if needed; RunError if it cannot be created."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folders.make(folder)
     except OSError as problem:
         raise RunError(f"{folder}: cannot be made: {reason(problem)}") from None
 
@@ -256,7 +253,7 @@ def lock(
     RunError when another process held it for `wait_s`, or when somebody else could hold it forever.
     """
     end = time.monotonic() + wait_s
-    while (descriptor := _locked(path)) is None:
+    while (held := _locked(path)) is None:
         holder = _holder(path)
         if on_wait is not None:
             on_wait(holder)
@@ -267,38 +264,42 @@ def lock(
                 "end it"
             )
         time.sleep(_LOCK_POLL_S)
-    try:
+    stack, folder, descriptor = held
+    with stack:
         os.truncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())
-        yield
-    finally:
-        # removed while locked: a waiting process notices that it is no longer the same file
-        with suppress(OSError):
-            path.unlink()
-        os.close(descriptor)
+        try:
+            yield
+        finally:
+            # removed while locked: a waiting process notices that it is no longer the same file
+            with suppress(OSError):
+                os.unlink(path.name, dir_fd=folder)
 
 
-def _locked(path: Path) -> int | None:
-    """A descriptor that holds the lock; None while another has it."""
+def _locked(path: Path) -> tuple[ExitStack, int, int] | None:
+    """Descriptors of the folder and of the file that holds the lock, closed by the stack; None
+    while another has it."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with ExitStack() as stack:
         try:
-            descriptor = os.open(path, flags, _PRIVATE)
+            folder = stack.enter_context(folders.entered(path.parent))
+            descriptor = os.open(path.name, flags, _PRIVATE, dir_fd=folder)
         except OSError as problem:
             raise RunError(f"{path}: cannot be locked: {reason(problem)}") from None
         stack.callback(os.close, descriptor)
         found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        is_own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+        if not is_own or found.st_nlink > 1:
             raise RunError(f"{path}: is not a lock file of this user; remove it")
         os.fchmod(descriptor, _PRIVATE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not os.path.samestat(path.lstat(), os.fstat(descriptor)):
+            there = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+            if not os.path.samestat(there, os.fstat(descriptor)):
                 return None
         except (BlockingIOError, FileNotFoundError):
             return None
-        stack.pop_all()
-        return descriptor
+        return stack.pop_all(), folder, descriptor
 
 
 def _holder(path: Path) -> str:

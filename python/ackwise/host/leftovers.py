@@ -7,22 +7,25 @@ Temporary namespaces, folders and files carry the name of the process that made 
                                        that a later process with the same number is not mistaken
 
 An object is removed if it belongs to this user and its process has ended. Processes in another PID
-namespace cannot be seen from here, so their objects stay.
+namespace cannot be seen from here, so their objects stay. Folders are removed only where temporary
+folders are made, which is in places that are ours (see `folders`): elsewhere somebody could give
+such a name to a folder of this user.
 """
 
 import os
 import re
 import secrets
-import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ackwise.host import folders
+
 _NAME = re.compile(r"\.?ackwise-(\d+)-(\d+)-(\d+)-[0-9a-f]{8}")
 _STATE, _START = 0, 19  # fields of /proc/PID/stat after the command's name
-_cleaned: set[tuple[int, int]] = set()  # device and inode of folders already cleaned
+_cleaned: set[tuple[int, int, bool]] = set()  # device and inode of folders already cleaned
 
 
 def _started(pid: int) -> str:
@@ -57,44 +60,47 @@ def is_abandoned(name: str) -> bool:
 
 @contextmanager
 def temporary_folder(within: Path | None = None) -> Iterator[Path]:
-    """A temporary folder during the block. Folders that killed runs left are removed first."""
-    place = within or Path(tempfile.gettempdir())
-    remove_abandoned_once(place)
-    with tempfile.TemporaryDirectory(
-        prefix=f"{owned_name()}-", dir=place, ignore_cleanup_errors=True
-    ) as name:
-        yield Path(name)
-
-
-def remove_abandoned(folder: Path, *, dir_fd: int | None = None) -> None:
-    """Removes the files and folders in `folder` that killed runs of this user left."""
-    with suppress(OSError):  # the folder may be writable but not readable
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
+    """A temporary folder that only this user can enter, during the block. Folders that killed runs
+    left are removed first. InputError if others could replace it."""
+    place = folders.ours(within or Path(tempfile.gettempdir()), "TMPDIR", shared=True)
+    with folders.entered(place) as descriptor:
+        remove_abandoned_once(descriptor, with_folders=True)
+        name = owned_name()
+        os.mkdir(name, 0o700, dir_fd=descriptor)
         try:
-            _remove_abandoned(descriptor)
+            yield place / name
         finally:
-            os.close(descriptor)
+            with suppress(OSError):
+                folders.remove_tree_at(descriptor, name)
 
 
-def remove_abandoned_once(folder: Path, *, dir_fd: int | None = None) -> None:
-    """Like `remove_abandoned`, but only once per process."""
-    found = os.stat(folder, dir_fd=dir_fd)
-    if (found.st_dev, found.st_ino) not in _cleaned:
-        _cleaned.add((found.st_dev, found.st_ino))
-        remove_abandoned(folder, dir_fd=dir_fd)
+def remove_abandoned(folder: Path) -> None:
+    """Removes the files that killed runs of this user left in a folder."""
+    with suppress(OSError), folders.entered(folder) as descriptor:
+        _remove_abandoned(descriptor, with_folders=False)
 
 
-def _remove_abandoned(folder: int) -> None:
-    # Relative names and no symbolic links: in another user's folder only its own content can be
-    # removed, and that user could remove it anyway.
-    with os.scandir(folder) as entries:
-        abandoned = [one.name for one in entries if is_abandoned(one.name)]
-    for name in abandoned:
+def remove_abandoned_once(folder: int, *, with_folders: bool = False) -> None:
+    """The same for an open folder, but only once per process."""
+    found = os.fstat(folder)
+    if (found.st_dev, found.st_ino, with_folders) not in _cleaned:
+        _cleaned.add((found.st_dev, found.st_ino, with_folders))
+        with suppress(OSError), folders.listed(folder) as descriptor:
+            _remove_abandoned(descriptor, with_folders=with_folders)
+
+
+def _remove_abandoned(folder: int, *, with_folders: bool) -> None:
+    for name in filter(is_abandoned, folders.names(folder)):
         with suppress(OSError):
-            found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            if found.st_uid != os.geteuid():
-                continue
-            if stat.S_ISDIR(found.st_mode):
-                shutil.rmtree(name, ignore_errors=True, dir_fd=folder)
-            else:
-                os.unlink(name, dir_fd=folder)
+            _remove(folder, name, with_folders=with_folders)
+
+
+def _remove(folder: int, name: str, *, with_folders: bool) -> None:
+    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if found.st_uid != os.geteuid():
+        return
+    if not stat.S_ISDIR(found.st_mode):
+        os.unlink(name, dir_fd=folder)
+    # Whoever may write to a folder can move it here.
+    elif with_folders and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        folders.remove_tree_at(folder, name)

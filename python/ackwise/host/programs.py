@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, TypedDict, Unpack
 
 from ackwise.errors import RunError
-from ackwise.host import environment
+from ackwise.host import environment, folders
 
 CAPTURED, DISCARDED = subprocess.PIPE, subprocess.DEVNULL
 SAME_AS_STDOUT = subprocess.STDOUT
@@ -56,8 +56,12 @@ def find_tool(name: str) -> str | None:
 
 def program(name: str) -> str:
     """Path of a tool, or its bare name if not found, so that the error message contains the
-    name."""
-    return find_tool(name) or name
+    name. RunError for a path at which others could put another program."""
+    if not name.startswith("/"):
+        return find_tool(name) or name
+    if whose := folders.stranger(Path(name)):
+        raise RunError(f"{name}: not started: {whose}, who could exchange the program")
+    return name
 
 
 def tethered(words: Sequence[str], **options: Unpack[Options]) -> list[str]:

@@ -19,7 +19,6 @@ import re
 import shutil
 import signal
 import tarfile
-import tempfile
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -28,8 +27,8 @@ from pathlib import Path
 
 from ackwise.bounded import parse_json
 from ackwise.errors import InputError, RunError
-from ackwise.host import environment, files, needs, programs
-from ackwise.host.leftovers import temporary_folder
+from ackwise.host import environment, files, folders, needs, programs
+from ackwise.host.leftovers import owned_name, temporary_folder
 from ackwise.host.programs import find_tool
 from ackwise.lab.machine import Kernel
 from ackwise.lab.target import UML, Target
@@ -118,7 +117,7 @@ def inputs(stock: bool, extra_configs: Iterable[Path] = (), target: Target = UML
         [*(folder / "config" / name for name in configs), *extra],
         core_patch if with_core else None,
         sorted((folder / "lab").glob("*.[ch]")),
-        [] if target.is_device else sorted((folder / "lab" / "confine").glob("*.c")),
+        sorted((folder / "lab" / "confine").glob("*.c")),
         [core / "policies", *sorted(f for f in core.rglob("*") if f.suffix in (".c", ".h", ".def"))]
         if with_core
         else [],
@@ -176,32 +175,35 @@ def _locked(cache: Path, on_wait: Callable[[str], None]) -> Iterator[None]:
 def _sweep(cache: Path) -> None:
     """Cleans up after interrupted builds; called with the lock held."""
     for folder in cache.glob("*/.tmp-*"):
-        shutil.rmtree(folder, ignore_errors=True)
+        folders.remove_tree(folder)
     tree = cache / "tree" / BUILD_PATH
     if tree.is_dir():
-        tree.rename(tree.parent / (tree / ".git" / "lab-name").read_text(encoding="ascii"))
+        folders.rename(tree, tree.parent / (tree / ".git" / "lab-name").read_text(encoding="ascii"))
 
 
 def _prune(cache: Path) -> None:
     """Removes all but the most recently used kernels; a running guest has its kernel open."""
     made = sorted((cache / "kernel").glob("*/linux"), key=lambda f: f.parent.stat().st_mtime)
     for old in made[:-KERNELS_KEPT]:
-        shutil.rmtree(old.parent, ignore_errors=True)
+        folders.remove_tree(old.parent)
 
 
 @contextmanager
 def _unfinished(target: Path) -> Iterator[Path]:
     """A folder that becomes `target` when the block has succeeded and its files are on disk."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=".tmp-", dir=target.parent))
+    folders.make(target.parent)
+    part = target.with_name(f".tmp-{owned_name()}")
+    folders.make(part, 0o700)
     try:
         yield part
         part.chmod(0o755)
         os.sync()
-        part.rename(target)
-        files.sync_folder(target.parent)
+        folders.rename(part, target)
+        with folders.entered(target.parent) as above:
+            os.fsync(above)
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        if part.exists():
+            folders.remove_tree(part)
 
 
 def _no_space(problem: OSError, cache: Path) -> RunError:
@@ -261,7 +263,7 @@ def used_source(cache: Path) -> Source | None:
 
 
 def _note_source(cache: Path, source: Source) -> None:
-    (cache / "source").mkdir(parents=True, exist_ok=True)
+    folders.make(cache / "source")
     noted = {"path": str(source.path.resolve()), "digest": source.digest}
     files.write_whole(str(cache / "source" / "used.json"), (json.dumps(noted) + "\n").encode())
 
@@ -306,9 +308,9 @@ def fetch(cache: Path, say: Say) -> Source:
             )
         if taken.returncode or not whole.stat().st_size:
             raise RunError(f"lab build: {found[0].name} does not contain {member}; {remedy}")
-        whole.rename(target)
-        found[0].unlink()
-    shutil.rmtree(cache / "source" / f"{PACKAGE}.deb", ignore_errors=True)
+        folders.rename(whole, target)
+        folders.remove_file(found[0])
+    folders.remove_tree(cache / "source" / f"{PACKAGE}.deb")
     return Source(target, _digest_file(target))
 
 
@@ -359,15 +361,12 @@ def _unlock(tree: Path) -> None:
     """Removes the locks of a killed git: the cache's lock excludes other users of the tree."""
     folder = tree / ".git"
     for lock in (*folder.glob("*.lock"), *(folder / "refs").rglob("*.lock")):
-        lock.unlink()
+        folders.remove_file(lock)
 
 
 def _unpack(source: Source, into: Path, target: Target = UML) -> None:
     if source.path.is_dir():
-        shutil.copytree(
-            source.path, into, dirs_exist_ok=True, symlinks=True,
-            ignore=shutil.ignore_patterns(".git", "*.o", "*.cmd"),
-        )  # fmt: skip
+        folders.copy_tree(source.path, into, (".git", "*.o", "*.cmd"))
         return
     left_out = [folder for folder in _LEFT_OUT if folder != f"arch/{target.arch}"]
     skipped = [f"--exclude=*/{folder}/*.{kind}" for folder in left_out for kind in _LEFT_OUT_KINDS]
@@ -397,7 +396,7 @@ def _tree(cache: Path, source: Source, variant: str, say: Say, target: Target = 
         sibling = next((cache / "tree").glob(f"{begin}-*"), None)
         if sibling:
             say("copying the unpacked source", 0, 0)
-            shutil.copytree(sibling, part, dirs_exist_ok=True, symlinks=True)
+            folders.copy_tree(sibling, part)
             _unlock(part)
             _git(part, "update-index", "-q", "--refresh")  # otherwise reset rewrites every file
             _git_or_fail(part, "reset", "-q", "--hard", "base")
@@ -416,7 +415,7 @@ def _patch(tree: Path, made: Inputs, say: Say) -> None:
     """Updates the tree to base + core + patches; unchanged files keep their timestamps."""
     say("applying patches", 0, 0)
     index = tree / ".git" / "lab-index"
-    index.unlink(missing_ok=True)
+    folders.remove_file(index)
     _unlock(tree)
     where = {"GIT_INDEX_FILE": str(index)}
     _git_or_fail(tree, "read-tree", "base", **where)
@@ -535,7 +534,7 @@ def _compile_confine(made: Inputs, into: Path) -> None:
 def _compile_guest(tree: Path, made: Inputs, into: Path) -> None:
     with temporary_folder() as headers:
         for name in ("tcp.h", "inet_diag.h"):
-            shutil.copy(tree / "include/uapi/linux" / name, headers / f"kernel-{name}")
+            folders.copy_file(tree / "include/uapi/linux" / name, headers / f"kernel-{name}")
         sources = [str(f) for f in made.guest if f.suffix == ".c"]
         _gcc(made.target.compiler, "-O2", f"-I{headers}", *sources, into=into)
 
@@ -554,11 +553,11 @@ def _at_build_path(tree: Path) -> Iterator[Path]:
     only if the compiler's command line, which contains the path, is the same."""
     place = tree.parent / BUILD_PATH
     files.write_whole(str(tree / ".git" / "lab-name"), tree.name.encode())
-    tree.rename(place)
+    folders.rename(tree, place)
     try:
         yield place
     finally:
-        place.rename(tree)
+        folders.rename(place, tree)
 
 
 @contextmanager
@@ -567,13 +566,13 @@ def _object_folder(cache: Path, name: str) -> Iterator[Path]:
     folder = cache / "object" / name
     mark = folder / ".building"
     if mark.exists():
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    mark.touch()
+        folders.remove_tree(folder)
+    folders.make(folder)
+    files.write_whole(str(mark), b"")
     try:
         yield folder
     finally:
-        mark.unlink(missing_ok=True)
+        folders.remove_file(mark)
 
 
 def _reuse(folder: Path, stock: str, objects: Path, tree: Path) -> None:
@@ -586,7 +585,7 @@ def _reuse(folder: Path, stock: str, objects: Path, tree: Path) -> None:
     built = next(whole, None)
     if built is None or (objects / "Makefile").exists():
         return
-    shutil.copytree(built, objects, dirs_exist_ok=True, symlinks=True)
+    folders.copy_tree(built, objects)
     # files changed by the patches may be older than those objects, which were built without the
     # patches
     for file in _changed(tree):
@@ -611,6 +610,8 @@ def finished(cache: Path, made: Inputs, source: Source) -> Kernel | None:
             found = (folder / name).stat().st_size
             if found != size:
                 raise DamagedError(f"{folder / name} has {found} bytes instead of {size}")
+        for file in (folder, *folder.iterdir()):
+            folders.ours(file, "--cache")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:
         raise DamagedError(f"{folder} cannot be read: {problem}") from None
     return Kernel(folder / "linux", folder / "lab-guest", label, key, has_policies)
@@ -620,6 +621,7 @@ def find(
     cache: Path, stock: bool, extra_configs: Iterable[Path] = (), target: Target = UML
 ) -> Kernel:
     """The kernel for this checkout; RunError with the remedy if it has not been built."""
+    folders.ours(cache, "--cache")
     made = inputs(stock, extra_configs, target)
     source = used_source(cache)
     option = f" --device {target.name}" if target.is_device else ""
@@ -652,6 +654,7 @@ def build(
 
     Raises InputError for an invalid --source, RunError if a tool is missing or a step fails.
     """
+    folders.ours(cache, "--cache")
     _check_tools(target)
     made = inputs(stock, extra_configs, target)
     given = given_source(source) if source else None
@@ -664,7 +667,7 @@ def build(
                 kernel = finished(cache, made, chosen)
             except DamagedError as problem:
                 warn(f"{problem}; it is built again")
-                shutil.rmtree(cache / "kernel" / made.key(chosen.digest))
+                folders.remove_tree(cache / "kernel" / made.key(chosen.digest))
                 kernel = None
             if kernel:
                 return kernel
@@ -690,11 +693,10 @@ def _build(cache: Path, made: Inputs, source: Source, jobs: int, say: Say) -> Ke
             _configure(place, objects, made, say)
             _compile(place, objects, target, cache / "build.log", jobs, say)
         with _unfinished(cache / "kernel" / key) as part:
-            shutil.copy2(objects / target.image, part / "linux")
-            shutil.copy2(objects / ".config", part / "config")
+            folders.copy_file(objects / target.image, part / "linux")
+            folders.copy_file(objects / ".config", part / "config")
             _compile_guest(tree, made, part / "lab-guest")
-            if made.confine:
-                _compile_confine(made, part / "lab-confine")
+            _compile_confine(made, part / "lab-confine")
             release = (objects / "include/config/kernel.release").read_text().strip()
             about = {
                 "label": f"Linux {release}, {made.variant}"

@@ -10,7 +10,7 @@ from ackwise.engine import Cancel
 from ackwise.engine.result import RunResult
 from ackwise.engine.scenario import Scenario
 from ackwise.errors import InputError
-from ackwise.host import files
+from ackwise.host import files, folders
 from ackwise.lab import device as emulated
 from ackwise.lab import network, traffic
 from ackwise.lab import run as lab_run
@@ -138,6 +138,7 @@ def folder_of(keep: Path, job: Job) -> Path:
 
 def check_keep(keep: Path, jobs: Iterable[Job]) -> None:
     """InputError, before any run, if the files of one cannot be kept."""
+    folders.ours(keep, "--keep")
     for folder in (folder_of(keep, job) for job in jobs):
         if any(files.is_capture(folder / name) for name in lab_run.KEPT):
             raise InputError(

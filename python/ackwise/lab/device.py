@@ -18,8 +18,7 @@ from typing import IO, NoReturn
 
 from ackwise.engine.scenario import Scenario, Sender
 from ackwise.errors import RunError
-from ackwise.host import files, programs
-from ackwise.host.leftovers import temporary_folder
+from ackwise.host import files, folders, programs
 from ackwise.lab import machine, measure, supported, traffic
 from ackwise.lab import run as lab_run
 from ackwise.lab.extras import NOTHING, Extras
@@ -90,9 +89,9 @@ def _padded(data: bytes) -> bytes:
 
 
 def _initial_files(guest: bytes, steps: str) -> bytes:
-    folders = ("dev", "proc", "sys", "tmp", "run", "run/lab")
+    made = ("dev", "proc", "sys", "tmp", "run", "run/lab")
     return b"".join((
-        *(_entry(name, _MODE_FOLDER) for name in folders),
+        *(_entry(name, _MODE_FOLDER) for name in made),
         _entry("dev/console", _MODE_DEVICE, device=(5, 1)),
         _entry("dev/urandom", _MODE_DEVICE, device=(1, 9)),
         _entry("init", _MODE_PROGRAM, guest),
@@ -200,11 +199,11 @@ class Machine:
 
     process: programs.Process
     console: IO[bytes]
-    place: Path
+    shared: Path  # folder that the guest writes to
 
     def results(self) -> Path:
         """Folder with the results of a finished run. RunError if it failed."""
-        results = self.place / "results"
+        results = self.shared
         machine.take_back(results)
         tail = f"end of its console:\n{machine.console_tail(self.console)}"
         with suppress(FileNotFoundError):
@@ -212,23 +211,26 @@ class Machine:
             raise RunError(f"device: {' '.join(error.split())}; {tail}")
         if self.process.returncode or not (results / "flows").is_file():
             raise RunError(f"the device ended with code {self.process.returncode}; {tail}")
-        shutil.copyfile(self.place / "console", results / "console")
+        self.console.seek(0)
+        with files.create(results / "console") as kept:
+            shutil.copyfileobj(self.console, kept)
         return results
 
 
-def _words(target: Target, kernel: Kernel, place: Path, seed: int, clock: Clock) -> list[str]:
+def _words(target: Target, place: Path, shared: Path, seed: int, clock: Clock) -> list[str]:
     board = _BOARDS[target]
     parameters = board.parameters + (board.counted if clock.icount else "")
     parameters += board.repeated if clock.is_own else ""
     parameters += f" norandmaps quiet panic=-1 lab_share={_TAG} lab_seed={seed}"
-    share = f"local,id=share,path={place / 'results'},security_model=none"
+    share = f"local,id=share,path={shared},security_model=none"
     return [
-        programs.program(board.emulator), *board.words, "-m", f"{MEMORY_MB}", "-smp", "1",
-        "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
+        programs.program(board.emulator), board.emulator, *board.words,
+        "-m", f"{MEMORY_MB}", "-smp", "1", "-nodefaults", "-no-user-config",
+        "-display", "none", "-serial", "stdio", "-no-reboot",
         "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
         "-accel", "tcg,thread=single", *(("-icount", clock.icount) if clock.icount else ()),
         "-seed", f"{seed % 2**32}", *clock.words,
-        "-kernel", str(kernel.linux), "-initrd", str(place / "initrd"), "-append", parameters,
+        "-kernel", str(place / "linux"), "-initrd", str(place / "initrd"), "-append", parameters,
         "-fsdev", share, "-device", f"virtio-9p-pci,fsdev=share,mount_tag={_TAG}",
     ]  # fmt: skip
 
@@ -239,23 +241,30 @@ def started(
 ) -> Iterator[Machine]:
     """A machine running during the block; `card`: the open socket that serves as its wire."""
     with ExitStack() as stack:
-        place = stack.enter_context(temporary_folder())
-        (place / "results").mkdir(mode=0o700)
+        place = stack.enter_context(machine.run_folder(kernel))
+        shared = stack.enter_context(machine.folder_to_give())
+        # a copy: nobody but root may enter root's cache
+        folders.copy_file(kernel.linux, place / "linux")
+        (place / "linux").chmod(0o644)
         whole = _initial_files(kernel.guest.read_bytes(), "\n".join(steps) + "\n")
-        files.write_whole(str(place / "initrd"), whole)
+        with files.create(place / "initrd") as initrd:
+            initrd.write(whole)
         console = stack.enter_context(files.create(place / "console"))
-        words = _words(target, kernel, place, seed, clock)
+        words = _words(target, place, shared, seed, clock)
         if card >= 0:
             words += ["-netdev", f"socket,id=wire,fd={card}"]
             words += ["-device", "virtio-net-pci,netdev=wire"]
+        # The emulator's own filter of system calls takes the place of the lab's.
+        command = machine.confined(kernel, place, shared, words, without=("seccomp",))
         with programs.started(
-            words,
+            command,
             stdout=console,
             stderr=programs.SAME_AS_STDOUT,
+            environment=machine.guest_environment(shared),
             new_session=True,
             pass_fds=() if card < 0 else (card,),
         ) as process:
-            yield Machine(process, console, place)
+            yield Machine(process, console, shared)
 
 
 @contextmanager
@@ -296,7 +305,9 @@ def simulate(
     seed = scenario.seed
     with _ran(target, kernel, prepared.steps, seed, limit_s or WALL_LIMIT_S, cancel) as folder:
         if keep is not None:
-            shutil.copytree(folder, keep, dirs_exist_ok=True)
+            files.make_folder(keep)
+            for file in folder.iterdir():
+                files.copy(file, keep / file.name)
         found = measure.result(folder, scenario, prepared.groups_of, captured=load.captured)
     busy_ns, busy_share = found.client.cpu_busy_ns, found.client.cpu_share
     if busy_ns is None or busy_share is None:

@@ -8,10 +8,8 @@ root takes the folder back before reading its content.
 
 import os
 import select
-import shutil
 import signal
 import stat
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,7 +19,7 @@ from typing import IO
 
 from ackwise.engine import Cancelled
 from ackwise.errors import RunError
-from ackwise.host import environment, files, programs
+from ackwise.host import environment, files, folders, programs
 from ackwise.host.leftovers import temporary_folder
 from ackwise.host.rights import missing_capabilities
 
@@ -57,28 +55,14 @@ class Hung(RunError):
     """A run that exceeded its time limit."""
 
 
-def _check_place(folder: Path) -> None:
-    """RunError for root if another user could replace the folder that root creates here."""
-    whole = folder.resolve()
-    for place in (whole, *whole.parents) if os.geteuid() == 0 else ():
-        found = place.stat()
-        others_write = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if found.st_uid != 0 or (others_write and not found.st_mode & stat.S_ISVTX):
-            raise RunError(
-                f"lab: {folder}: other users can change what root makes there; set TMPDIR to a "
-                "folder that only root can write to"
-            )
-
-
 @contextmanager
-def _folder_to_give(within: Path | None = None) -> Iterator[Path]:
+def folder_to_give(within: Path | None = None) -> Iterator[Path]:
     """A folder that only this user can enter, until it is given to a guest's user. Its parent stays
     this user's and shows which process the run belongs to."""
-    _check_place(within or Path(tempfile.gettempdir()))
     with temporary_folder(within) as outer:
         outer.chmod(0o711)
         inner = outer / "lab"
-        inner.mkdir(mode=0o700)
+        folders.make(inner, 0o700)
         yield inner
 
 
@@ -88,9 +72,9 @@ def run_folder(kernel: Kernel) -> Iterator[Path]:
     _check_rights()
     with suppress(OSError):  # a cache owned by another user
         os.utime(kernel.linux.parent)  # the cache keeps the most recently used kernels
-    with _folder_to_give() as folder:
+    with folder_to_give() as folder:
         # a copy: a hard link would be the cache's file. The kernel itself is never in the folder.
-        shutil.copyfile(kernel.guest, folder / kernel.guest.name)
+        folders.copy_file(kernel.guest, folder / kernel.guest.name)
         (folder / kernel.guest.name).chmod(0o755)
         yield folder
 
@@ -107,13 +91,22 @@ def _memory_folder(folder: Path) -> Iterator[Path]:
     if not os.access(_SHARED_MEMORY, os.W_OK):
         yield folder
         return
-    with _folder_to_give(_SHARED_MEMORY) as memory:
+    with folder_to_give(_SHARED_MEMORY) as memory:
         yield memory
 
 
+def confined(
+    kernel: Kernel, folder: Path, other: Path, words: Sequence[str], *, without: Sequence[str] = ()
+) -> list[str]:
+    """The command that runs a program where it can write to these folders only; `words` are its
+    path, its name and its arguments, `without` the LAYERS that it cannot do with."""
+    left_out = [word for layer in without for word in ("--without", layer)]
+    return [str(kernel.confine), *left_out, str(folder), str(other), str(FILE_BYTES_MAX), *words]
+
+
 def _words(kernel: Kernel, folder: Path, memory: Path, seed: int) -> list[str]:
-    return [
-        str(kernel.confine), str(folder), str(memory), str(FILE_BYTES_MAX), str(kernel.linux),
+    words = [
+        str(kernel.linux),
         "/proc/self/exe",  # the path by which it restarts itself when the guest reboots
         f"mem={MEMORY_MB}M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro",
         "kunit.enable=0",  # its tests would use the run's random numbers
@@ -123,9 +116,11 @@ def _words(kernel: Kernel, folder: Path, memory: Path, seed: int) -> list[str]:
         "con=null", "con0=fd:0,fd:1", f"uml_dir={_HERE}/", "umid=guest", "panic=-1",
         "quiet",
     ]  # fmt: skip
+    return confined(kernel, folder, memory, words)
 
 
-def _environment(memory: Path) -> dict[str, str]:
+def guest_environment(memory: Path) -> dict[str, str]:
+    """The environment of a guest; `memory`: folder of its temporary files."""
     return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR": str(memory), "HOME": "/"}
 
 
@@ -165,17 +160,11 @@ def take_back(folder: Path) -> None:
         owners = {os.geteuid(), os.fstat(place).st_uid}
         os.fchown(place, os.geteuid(), os.getegid())
         os.fchmod(place, 0o700)
-        with os.scandir(place) as entries:
-            for one in entries:
-                found = one.stat(follow_symlinks=False)
-                if stat.S_ISDIR(found.st_mode):
-                    shutil.rmtree(one.name, dir_fd=place)
-                elif (
-                    not stat.S_ISREG(found.st_mode)
-                    or found.st_nlink != 1
-                    or found.st_uid not in owners
-                ):
-                    os.unlink(one.name, dir_fd=place)
+        for name in folders.names(place):
+            found = os.stat(name, dir_fd=place, follow_symlinks=False)
+            is_plain = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+            if not is_plain or found.st_uid not in owners:
+                folders.remove_tree_at(place, name)
     finally:
         os.close(place)
 
@@ -225,7 +214,7 @@ def run(
                 _words(kernel, folder, memory, seed),
                 stdout=console,
                 stderr=programs.SAME_AS_STDOUT,
-                environment=_environment(memory),
+                environment=guest_environment(memory),
                 new_session=True,
             ) as process:
                 watch(process, console, wall_limit_s, cpu_limit_s, cancel)
@@ -286,6 +275,6 @@ def shell(kernel: Kernel, folder: Path, steps: Sequence[str], seed: int) -> int:
             stdin=None,
             stdout=None,
             stderr=None,
-            environment={**_environment(memory), "TERM": terminal},
+            environment={**guest_environment(memory), "TERM": terminal},
         )
     return done.returncode

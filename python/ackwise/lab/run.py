@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A simulator scenario on the real kernel, with the same input and result format."""
 
-import shutil
-from contextlib import suppress
 from pathlib import Path
 
 from ackwise.engine.scenario import Scenario
@@ -159,9 +157,4 @@ def simulate(
             if keep is not None:
                 files.make_folder(keep)
                 for name in (*KEPT, *prepared.files):
-                    _keep(folder / name, keep / name)
-
-
-def _keep(file: Path, target: Path) -> None:
-    with suppress(FileNotFoundError), file.open("rb") as come, files.writing(str(target)) as kept:
-        shutil.copyfileobj(come, kept)
+                    files.copy(folder / name, keep / name)

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from ackwise import bounded, plans
 from ackwise.engine import typed
 from ackwise.errors import InputError, RunError
-from ackwise.host import files, reading
+from ackwise.host import files, folders, reading
 from ackwise.results import export
 from ackwise.sweeps import cell, draw, point
 from ackwise.sweeps.axis import Axis
@@ -106,9 +106,12 @@ class DataSet:
         data = encoded(rows, schema, self.identity)
         path = folder / f"part-{task.block:06}-{_hash(data)}.parquet"
         files.write_whole(str(path), data)
-        for other in folder.glob(f"part-{task.block:06}-*.parquet"):
-            if other != path:
-                other.unlink(missing_ok=True)
+        folders.remove_files(folder, lambda name: name != path.name and _is_part(name, task.block))
+
+
+def _is_part(name: str, block: int) -> bool:
+    part = _PART.fullmatch(name)
+    return part is not None and int(part["block"]) == block
 
 
 def _hash(data: bytes) -> str:

@@ -5,6 +5,8 @@ import multiprocessing
 import os
 import random
 import stat
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -14,8 +16,10 @@ from pathlib import Path
 import pytest
 from conftest import Ackwise, spawn
 
-from ackwise.errors import RunError
-from ackwise.host import capture, files, leftovers
+from ackwise.errors import InputError, RunError
+from ackwise.host import capture, files, folders, leftovers
+from ackwise.lab import build, compare, machine
+from ackwise.lab.machine import Kernel
 
 NOBODY = 65_534
 ROUNDS = 300
@@ -197,4 +201,125 @@ def test_a_recording_stays_in_the_folder(shared: Path) -> None:
             _, err = process.communicate(timeout=120)
             assert process.returncode in (0, 1, 2), err
             assert "Traceback" not in err
+    assert_untouched(shared)
+
+
+ABANDONED = f"ackwise-{leftovers._pid_namespace()}-{os.getpid()}-1-00000000"
+
+
+def idle(_folder: Path, _secret: Path) -> None:
+    time.sleep(100)
+
+
+def test_a_folder_of_root_that_its_neighbour_renamed_is_not_removed(shared: Path) -> None:
+    """Nobody cannot remove it, but give it any name in a folder that is theirs."""
+    with hostile(shared, idle) as folder:
+        (folder / ABANDONED / "db").mkdir(parents=True)
+        (folder / ABANDONED / "db" / "data").write_text("precious")
+        files.write_whole(str(folder / "out.json"), b"result")
+        leftovers.remove_abandoned(folder)
+        assert (folder / ABANDONED / "db" / "data").read_text() == "precious"
+    assert_untouched(shared)
+
+
+def test_no_temporary_folder_is_made_where_others_can_rename_it(shared: Path) -> None:
+    with hostile(shared, idle) as folder:
+        kept = folder / ABANDONED
+        kept.mkdir()
+        with pytest.raises(InputError, match="belongs to user 65534"):
+            leftovers.temporary_folder(folder).__enter__()
+        with pytest.raises(InputError, match="TMPDIR"):
+            leftovers.temporary_folder(folder / "deep").__enter__()
+        assert kept.is_dir()
+
+
+def test_a_folder_that_others_may_move_is_not_taken_for_a_leftover(shared: Path) -> None:
+    """Whoever may write to a folder can move it to a place for temporary ones."""
+    place = shared / "tmp"
+    place.mkdir()
+    place.chmod(0o1777)
+    for name, mode in ((ABANDONED, 0o777), (f"{ABANDONED}-own", 0o711)):
+        (place / name).mkdir()
+        (place / name).chmod(mode)
+        (place / name / "file").touch()
+    with leftovers.temporary_folder(place) as mine:
+        assert {p.name for p in place.iterdir()} == {ABANDONED, mine.name}
+    assert [p.name for p in place.iterdir()] == [ABANDONED]
+
+
+def test_removing_stays_on_its_mount(shared: Path) -> None:
+    (shared / "tree" / "jail").mkdir(parents=True)
+    (shared / "tree" / "file").touch()
+    script = (
+        f"mount --bind {shared}/kept {shared}/tree/jail && {sys.executable} -c "
+        f"'from pathlib import Path; from ackwise.host import folders; "
+        f'folders.remove_tree(Path("{shared}/tree"))\''
+    )
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True)
+    if "mount" in done.stderr and "Error" not in done.stderr:
+        pytest.skip(f"nothing can be mounted here: {done.stderr}")
+    assert "busy" in done.stderr
+    assert (shared / "kept" / "file").read_text() == "root's own"
+    folders.remove_tree(shared / "tree")
+    assert not (shared / "tree").exists()
+
+
+def test_a_made_folder_is_not_made_through_a_strangers_link(shared: Path) -> None:
+    with hostile(shared, idle) as folder:
+        (folder / "cells").symlink_to(shared / "kept")
+        os.lchown(folder / "cells", NOBODY, NOBODY)
+        with pytest.raises(RunError, match="leads elsewhere"):
+            files.make_folder(folder / "cells" / "policy_name=linux")
+        with suppress(OSError):
+            folders.remove_files(folder / "cells", lambda _name: True)
+        files.make_folder(folder / "deep" / "a" / "b")
+        assert (folder / "deep" / "a" / "b").is_dir()
+    assert_untouched(shared)
+
+
+def test_a_file_of_root_does_not_become_a_lock(shared: Path) -> None:
+    """Nobody can rename what root left there; the second name of it is elsewhere."""
+    with hostile(shared, idle) as folder:
+        (folder / "lock").hardlink_to(shared / "secret")
+        with pytest.raises(RunError, match="is not a lock file"), files.lock(folder / "lock"):
+            pass
+    assert_untouched(shared)
+
+
+@pytest.mark.parametrize("option", ["--cache", "HOME", "XDG_CACHE_HOME"])
+def test_nothing_is_run_from_a_cache_of_somebody_else(
+    shared: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    with hostile(shared, idle) as folder:
+        kernel = folder / "cache" / "ackwise" / "kernel" / "key"
+        kernel.mkdir(parents=True)
+        for name in ("linux", "lab-guest", "lab-confine"):
+            (kernel / name).write_text(f"#!/bin/sh\nid > {shared}/theirs/pwned\n")
+            (kernel / name).chmod(0o755)
+        with pytest.raises(InputError, match=f"^{option}: .*belongs to user 65534"):
+            if option == "--cache":
+                build.find(folder / "cache" / "ackwise", stock=True)
+            monkeypatch.setenv("HOME", str(folder))
+            monkeypatch.setenv("XDG_CACHE_HOME", "" if option == "HOME" else str(folder / "cache"))
+            files.cache_folder()
+        # whatever led there
+        its = Kernel(kernel / "linux", kernel / "lab-guest", "", "key", has_policies=False)
+        with pytest.raises(RunError, match="not started"):
+            machine.layers(its)
+        assert not (folder / "pwned").exists()
+
+
+def test_kept_files_do_not_go_through_a_strangers_link(shared: Path) -> None:
+    guests = shared / "theirs-guest"
+    with hostile(shared, idle) as folder:
+        guests.mkdir()
+        (guests / "flows").write_text("of a guest")
+        (folder / "flows").symlink_to(shared / "secret")
+        os.lchown(folder / "flows", NOBODY, NOBODY)
+        with pytest.raises(RunError, match="leads elsewhere"):
+            files.copy(guests / "flows", folder / "flows")
+        with pytest.raises(InputError, match=r"^--keep: .*belongs to user 65534"):
+            compare.check_keep(folder / "keep", [])
+        (guests / "flows").unlink()
+        guests.rmdir()
     assert_untouched(shared)

@@ -2,6 +2,7 @@
 """What a guest can do to its host, with programs in the place of a kernel: nothing, and whoever
 shares the host can do nothing to the guest's folder."""
 
+import dataclasses
 import os
 import shutil
 import signal
@@ -18,10 +19,11 @@ import pytest
 from processes import alive, wait_until
 
 from ackwise.cli import doctor, options
-from ackwise.errors import RunError
+from ackwise.errors import InputError, RunError
 from ackwise.host import needs
-from ackwise.lab import build, machine
+from ackwise.lab import build, device, machine
 from ackwise.lab.machine import Kernel
+from ackwise.lab.target import X86
 
 NOBODY = 65_534
 PRIVATE = "what only root may read"
@@ -69,7 +71,7 @@ def victim() -> Iterator[Path]:
 def run(kernel: Kernel, script: str, *without: str) -> tuple[int, str]:
     """Exit code and output of a script that is run as a guest."""
     options = [word for layer in without for word in ("--without", layer)]
-    with machine._folder_to_give() as folder, machine._folder_to_give() as memory:
+    with machine.folder_to_give() as folder, machine.folder_to_give() as memory:
         done = subprocess.run(
             [kernel.confine, *options, folder, memory, str(1 << 20), "/bin/sh", "sh", "-c", script],
             capture_output=True,
@@ -278,7 +280,7 @@ def test_root_makes_no_folder_where_another_user_could_replace_it(
     for user, mode in ((NOBODY, 0o700), (0, 0o777)):
         os.chown(place, user, user)
         place.chmod(mode)
-        with pytest.raises(RunError, match="other users can change what root makes there"):
+        with pytest.raises(InputError, match=r"^TMPDIR: "):
             machine.run_folder(kernel).__enter__()
     place.chmod(0o1777)
     with machine.run_folder(kernel):
@@ -292,6 +294,27 @@ def test_a_guest_that_writes_too_much_is_stopped_with_a_message(
     with pytest.raises(RunError, match=r"a file of its run reached 0\.000976562 GiB; make the run"):
         run_as_guest(kernel, folder, "exec dd if=/dev/zero of=client.pcap bs=64k count=100")
     assert (folder / "client.pcap").stat().st_size == 1 << 20
+
+
+def test_an_emulator_is_confined_like_a_guest(
+    kernel: Kernel, victim: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a shell in the place of QEMU, which runs the guest's program as its script."""
+    (victim.parent / "guest").mkdir()
+    script = victim.parent / "guest" / "lab-guest"
+    script.write_text(f"id -u; grep CapEff /proc/self/status; ulimit -f; echo x > {victim}/new")
+    board = dataclasses.replace(device._BOARDS[X86], emulator=str(kernel.linux))
+    monkeypatch.setitem(device._BOARDS, X86, board)
+    guest = dataclasses.replace(kernel, guest=script)
+    before = look(victim)
+    with device.started(X86, guest, [], 1, device.COUNTED) as one:
+        one.process.wait(30)
+        said = machine.console_tail(one.console).splitlines()
+    assert before == look(victim)
+    user, rights, blocks = (line.removeprefix("  | ") for line in said[:3])
+    assert user != "0"
+    assert int(rights.split()[1], 16) == 0
+    assert int(blocks) * 512 <= machine.FILE_BYTES_MAX
 
 
 def test_a_host_that_cannot_confine_guests_is_reported(
@@ -316,7 +339,7 @@ subprocess.run([*sys.argv[1:], "/bin/sh", "sh", "-c", "sleep 1000 & echo $$ $!; 
 
 
 def test_a_guest_and_what_it_started_die_with_the_command(kernel: Kernel) -> None:
-    with machine._folder_to_give() as folder:
+    with machine.folder_to_give() as folder:
         words = [str(kernel.confine), str(folder), str(folder), "1000000"]
         starter = subprocess.Popen(
             [sys.executable, "-c", STARTER, *words], stdout=subprocess.PIPE, text=True

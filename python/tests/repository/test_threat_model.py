@@ -30,7 +30,7 @@ def test_every_promise_names_a_test() -> None:
     rows = [line for line in promises.splitlines() if line.startswith("| ")]
     assert len(rows) > 20
     for row in rows:
-        assert row == "| promise | tests |" or "::test_" in row, row
+        assert row.endswith("| tests |") or "::test_" in row, row
 
 
 def test_every_fuzzed_target_is_in_the_table() -> None:
