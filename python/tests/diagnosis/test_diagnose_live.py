@@ -10,8 +10,11 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -426,7 +429,6 @@ def test_sums_are_exported_as_openmetrics(ackwise: Ackwise, tmp_path: Path) -> N
 
 def test_http_is_answered_on_this_host_alone() -> None:
     pytest.importorskip("prometheus_client")
-    import urllib.request
 
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -486,3 +488,40 @@ def test_systemd_accepts_the_unit(ackwise: Ackwise, tmp_path: Path) -> None:
 def test_the_shipped_files_are_in_the_package() -> None:
     folder = ROOT / "python/ackwise/diagnosis/live"
     assert json.loads((folder / "dashboard.json").read_text())["panels"]
+
+
+@pytest.fixture
+def metrics_port() -> Iterator[int]:
+    """A port on which sums are served."""
+    metrics = pytest.importorskip("ackwise.diagnosis.live.metrics")
+    pytest.importorskip("prometheus_client")
+    sums = dict.fromkeys((*metrics.COUNTERS, "sockets", "cpu_s"), 7)
+    exporter = metrics.Exporter({**sums, "limited_us": {}, "active": {}})
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with exporter.serving("127.0.0.1", port):
+        yield port
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("sent", [b"", b"GET / HT"], ids=["idle", "half a request"])
+def test_connections_that_others_keep_open_do_not_keep_a_scrape_out(
+    metrics_port: int, sent: bytes
+) -> None:
+    before = threading.active_count()
+    with ExitStack() as stack:
+        for _ in range(100):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", metrics_port)))
+            with suppress(OSError):  # the next ones have closed it
+                one.sendall(sent)
+        with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as page:
+            assert b"ackwise_sockets 7.0" in page.read()
+        assert threading.active_count() - before <= 5
+
+
+@pytest.mark.host
+def test_a_connection_is_closed_after_its_time(metrics_port: int) -> None:
+    with socket.create_connection(("127.0.0.1", metrics_port), timeout=20) as one:
+        for _ in range(3):
+            one.sendall(b"G")  # a byte now and then does not keep it open
+        assert one.recv(1) == b""
