@@ -31,13 +31,15 @@ _JSON_TEXT = re.compile(rb'"(?:\\.?|[^"\\]++)*+"?', re.DOTALL)
 _LONG_KEY = re.compile(rb"\.{%d}" % DEPTH_MAX)
 _BRACKET = re.compile(rb"[\[\]{}]")
 _OPEN = b"[{"
-_NOT_STRUCTURE = bytes(set(range(256)) - set(b".=:[]{}\n"))
+_NOT_STRUCTURE = bytes(set(range(256)) - set(b".,=:[]{}\n"))
+_LONG_NUMBER = re.compile(rb"0[xob][0-9a-fA-F_]{1000}")  # Python does not print some of these
 
 
 def parse_toml(data: bytes) -> dict[str, Any]:
     """The document; ValueError says what is wrong with it, and where."""
     _check_size(data, BYTES_MAX)
-    skeleton = _skeleton(data, _TOML_TEXT)
+    bare = _bare(data, _TOML_TEXT)
+    skeleton = bare.translate(None, _NOT_STRUCTURE)
     _check(skeleton, b"=", ITEMS_MAX)
     if found := _LONG_KEY.search(skeleton):
         line = skeleton.count(b"\n", 0, found.start()) + 1
@@ -45,19 +47,21 @@ def parse_toml(data: bytes) -> dict[str, Any]:
             f"line {line}: a key of more than {DEPTH_MAX} parts, the limit; use fewer dots"
         )
     try:
+        if _LONG_NUMBER.search(bare):
+            raise ValueError
         return tomllib.loads(data.decode("utf-8"))
     except UnicodeDecodeError as problem:
         raise ValueError(f"byte {problem.start} is not UTF-8; save it as UTF-8") from None
     except tomllib.TOMLDecodeError as problem:
         raise ValueError(f"invalid TOML: {problem}") from None
-    except ValueError:  # Python's limit on the digits of an integer
+    except ValueError:  # also Python's limit on the digits of an integer
         raise ValueError("invalid TOML: a number too long; give fewer digits") from None
 
 
 def parse_json(data: bytes, bytes_max: int = BYTES_MAX, items_max: int = ITEMS_MAX) -> Any:
     """The document; ValueError says what is wrong with it, and where."""
     _check_size(data, bytes_max)
-    _check(_skeleton(data, _JSON_TEXT), b":", items_max)
+    _check(_bare(data, _JSON_TEXT).translate(None, _NOT_STRUCTURE), b":", items_max)
     try:
         return json.loads(data)
     except UnicodeDecodeError as problem:
@@ -71,10 +75,9 @@ def _check_size(data: bytes, bytes_max: int) -> None:
         raise ValueError(f"larger than {bytes_max} bytes, the limit; divide it into several files")
 
 
-def _skeleton(data: bytes, text: re.Pattern[bytes]) -> bytes:
-    """The structure of the document: all its lines, without strings and comments."""
-    bare = text.sub(lambda found: b"\n" * found[0].count(b"\n"), data)
-    return bare.translate(None, _NOT_STRUCTURE)
+def _bare(data: bytes, text: re.Pattern[bytes]) -> bytes:
+    """All lines of the document, without strings and comments."""
+    return text.sub(lambda found: b"\n" * found[0].count(b"\n"), data)
 
 
 def _check(skeleton: bytes, assignment: bytes, items_max: int) -> None:

@@ -273,6 +273,14 @@ def test_systemd_accepts_the_unit(ackwise: Ackwise, tmp_path: Path) -> None:
         check=False,
     )
     assert "ackwise-gateway" not in done.stderr, done.stderr
+    # systemd's own rating, from 0 to 10; 0 is a service that may do nothing
+    rated = subprocess.run(
+        ["systemd-analyze", "security", "--offline=yes", "--threshold=30", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert rated.returncode == 0, rated.stdout
 
 
 @pytest.mark.parametrize("form", ["sh", "openwrt", "ifupdown", "networkmanager"])
