@@ -418,7 +418,6 @@ def _tuning() -> list[Case]:
 
 def _judging() -> list[Case]:
     """Cases of the stories that no rule was tuned with."""
-    nodelay = {"nodelay": 1}
     loops = "for i in $(seq {n}); do {what}; done"
     http_server = (
         f"exec {sys.executable} -m http.server {HTTP} --protocol HTTP/1.1 "
@@ -554,7 +553,7 @@ def _judging() -> list[Case]:
             "mtu-black-hole", 1, "path-mtu", way(30, mtu_bytes=1400), way(30), _curl(seconds=8)
         ),
         _download(
-            "mtu-black-hole", 2, "path-mtu", way(60, mtu_bytes=1460), way(60), _curl(seconds=9),
+            "mtu-black-hole", 2, "path-mtu", way(60, mtu_bytes=1460), way(60), _curl(seconds=6),
             sysctls={"net.ipv4.tcp_mtu_probing": "1"},
         ),
         *(
@@ -569,11 +568,12 @@ def _judging() -> list[Case]:
         *(
             Case(
                 "lost-tail", number, "timeout",
-                _app("web", port=HTTP, head_bytes=200, body_bytes=body, **nodelay),
-                _curl("[1-60]", 8), HTTP, way(rtt_ms, lost_pushes=2), way(rtt_ms),
+                _app("sink", port=OTHER, reply=reply, of_bytes=200),
+                _app("ask", host=S, port=OTHER, seconds=7, parts="200", answer_bytes=reply),
+                OTHER, way(rtt_ms, lost_pushes=2), way(rtt_ms),
                 sysctls={"net.ipv4.tcp_early_retrans": "0"},
             )
-            for number, body, rtt_ms in ((1, 3000, 20), (2, 900, 40))
+            for number, reply, rtt_ms in ((1, 3000, 20), (2, 900, 40))
         ),
         Case(
             "idle-then-closed", 1, "sending-application",
@@ -655,16 +655,15 @@ state directory = {{folder}}
 cache directory = {{folder}}
 pid directory = {{folder}}
 ncalrpc dir = {{folder}}
-socket options = {options}
 [share]
 path = {{folder}}/www
 guest ok = yes
 """
                 },
             )
-            for number, cause, options, down, up in (
-                (1, "link", "TCP_NODELAY", way(30, 10, 200), way(30)),
-                (2, "send-buffer", "TCP_NODELAY SO_SNDBUF=32768", way(40), way(40)),
+            for number, cause, down, up in (
+                (1, "link", way(30, 10, 200), way(30)),
+                (2, "peer-requests", way(90), way(90)),
             )
         ),
         *(
@@ -672,7 +671,7 @@ guest ok = yes
                 "handover", number, "timeout", way(rtt_ms, mbit, 100, outages=_away(*away)),
                 way(rtt_ms, outages=_away(*away)), _curl(seconds=9),
             )
-            for number, mbit, away, rtt_ms in ((1, 10, (1500, 4500), 30), (2, 20, (2500, 3000), 60))
+            for number, mbit, away, rtt_ms in ((1, 10, (1500, 4500), 30), (2, 20, (1000, 5000), 60))
         ),
     ]  # fmt: skip
 

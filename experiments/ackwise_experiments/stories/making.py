@@ -97,15 +97,19 @@ def _set_up(case: Case, namespace: str, end: str) -> None:
     do(*namespaces.inside(
         namespace, "sysctl", "-qw", *(f"{name}={value}" for name, value in values.items())
     ))  # fmt: skip
-    for words in (
+    words_of = [
         ("link", "set", "lo", "up"),
         ("address", "add", f"{ipv4}/24", "dev", _DEVICE),
-        ("address", "add", f"{ipv6}/64", "dev", _DEVICE, "nodad"),
         ("link", "set", _DEVICE, "mtu", mtu, "txqueuelen", str(_QUEUE_PACKETS), "up"),
         # the sysctl refuses in a namespace what the host's kernel does not allow to everybody
         ("route", "replace", NETWORK, "dev", _DEVICE, "congctl", case.congestion),
-        ("-6", "route", "replace", NETWORK6, "dev", _DEVICE, "congctl", case.congestion),
-    ):
+    ]
+    if case.ipv6:
+        words_of += [
+            ("address", "add", f"{ipv6}/64", "dev", _DEVICE, "nodad"),
+            ("-6", "route", "replace", NETWORK6, "dev", _DEVICE, "congctl", case.congestion),
+        ]
+    for words in words_of:
         do("ip", "-n", namespace, *words)
 
 

@@ -18,6 +18,7 @@ LEAST_BYTES_SHARE = 0.05  # of the largest connection's; what carries less is no
 _SAMPLES_LEAST = 15  # fewer show nothing
 _SETTLED_SHARE = 0.15  # of a transfer's time: slow start
 _BUSY_MS = "busy"
+_RTO_LEAST_NS = 200_000_000  # of Linux
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,12 @@ def _silent(seen: Seen) -> float:
 
 
 def _timeout(seen: Seen) -> float:
-    return _silent(seen) if seen.counters.get("TcpExtTCPTimeouts") else 0.0
+    """Also of waits that are too short for samples."""
+    timeouts = seen.counters.get("TcpExtTCPTimeouts", 0)
+    if not timeouts or not seen.sender:
+        return 0.0
+    whole_ns = seen.sender[-1].time_ns - seen.sender[0].time_ns
+    return max(_silent(seen), timeouts * _RTO_LEAST_NS / max(whole_ns, 1))
 
 
 def _path_mtu(seen: Seen) -> float:
