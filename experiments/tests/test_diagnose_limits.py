@@ -75,6 +75,10 @@ def transfer(limit: str, **given: Any) -> Transfer:
     """10 MB in 10 s over an RTT of 100 ms, limited by one thing all the time."""
     judgment = {
         "limits": {limit: {"ns": 10**10, "bytes": 10**7}},
+        "confidence": "sure",
+        "doubts": [],
+        "rivals": [],
+        "refuted": [],
         "stalls_ns": {},
         "answers": {"waits": 0, "ns": 0},
         "rtt_min_ns": 10**8,
@@ -362,7 +366,7 @@ def test_every_limit_has_its_three_lines(limit: str) -> None:
     said = [line for line, _ in table.lines(transfer(limit, stalls_ns={"nagle": 10**9}))]
     assert "10 MB in 10 s, 8 Mbit/s" in said[0]
     assert SAYINGS[limit].words in said[1]
-    assert said[2].startswith("  Fix (")
+    assert said[2].startswith("  Find out (" if limit == "undecided" else "  Fix (")
     assert "{" not in "".join(said)
 
 

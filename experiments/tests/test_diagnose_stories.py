@@ -386,7 +386,7 @@ STORIES = {
             ),
             "client",
         ),
-        "return-path", 0.6, (r"ackwise gateway up",), (r"tcp_rmem",),
+        "return-path", 0.6, (r"cake bandwidth RATE ack-filter",), (r"tcp_rmem",),
     ),
     "a policer": Story(
         lambda _: DATA / "policer.pcap.gz",

@@ -319,6 +319,7 @@ class Transfer:
     rtt_s: float | None  # mean, with the time in queues; None: not in the capture
     lost_s: float  # time saved if only the application and the slowest link limited it
     limits: Mapping[str, float]  # share of the time by limit, the largest first
+    confidence: str  # of the first limit: "sure", "likely" or "undecided"
     because: str  # evidence for the first limit
     owner: str  # who can change it: "the sender", "the receiver", "the path" ...
     remedy: str
@@ -383,6 +384,7 @@ def _transfer(one: transfer.Transfer) -> Transfer:
         one.rtt_s,
         table.lost_s(one),
         dict(one.limits),
+        one.confidence,
         told.because,
         told.owner,
         told.remedy,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What watches the steps of one half.
 
+use crate::report::Handshake;
 use crate::step::Step;
 use serde::Serialize;
 
@@ -39,6 +40,8 @@ pub struct End {
     pub mss_bytes: u32,
     /// Minimum RTT between the capture point and the data sender, then the receiver; nanoseconds.
     pub distance_ns: [Option<u64>; 2],
+    /// The handshake, if all of it was captured.
+    pub handshake: Option<Handshake>,
     /// Time that the receiver took for its answer in the handshake, nanoseconds.
     pub handshake_ns: Option<u64>,
 }

@@ -3,7 +3,7 @@
 
 use crate::acks;
 use crate::counts::Counts;
-use crate::limits::Limits;
+use crate::limits::{reviewed, Limits};
 use crate::observer::{End, Observer};
 use crate::rate::Rate;
 use crate::rtt::Rtt;
@@ -12,7 +12,7 @@ use crate::window::Window;
 use serde::Serialize;
 
 macro_rules! observers {
-    ($(#[$set:meta])* $all:ident -> $report:ident { $($(#[$about:meta])* $name:ident: $observer:ty,)* }) => {
+    ($(#[$set:meta])* $all:ident -> $report:ident $(, $review:path)? { $($(#[$about:meta])* $name:ident: $observer:ty,)* }) => {
         #[derive(Debug, Default)]
         pub(crate) struct $all {
             $($name: $observer,)*
@@ -31,7 +31,9 @@ macro_rules! observers {
             }
 
             fn finish(self, end: &End) -> $report {
-                $report { $($name: self.$name.finish(end),)* }
+                let report = $report { $($name: self.$name.finish(end),)* };
+                $(let report = $review(report, end);)?
+                report
             }
         }
 
@@ -45,7 +47,7 @@ macro_rules! observers {
 
 observers! {
     /// Data of one endpoint, and its acknowledgment by the other.
-    All -> Half {
+    All -> Half, reviewed {
         /// Counts of packets, segments, bytes and ACKs by type.
         counts: Counts,
         /// Throughput, goodput, idle gaps.

@@ -52,7 +52,11 @@ impl Diagnosis {
                     "sent": { "new_bytes": counts.sent.new_bytes },
                     "acks": { "missed_bytes": counts.acks.missed_bytes },
                 },
-                "limits": { "limits": limits.limits, "link_bytes_per_s": limits.link_bytes_per_s },
+                "limits": {
+                    "limits": limits.limits,
+                    "confidence": limits.confidence,
+                    "link_bytes_per_s": limits.link_bytes_per_s,
+                },
             })
         });
         let outline = json!({

@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ackwise.diagnosis.sentences import PATH, RECEIVER, SAYINGS, SENDER
+from ackwise import engine
+from ackwise.diagnosis.sentences import CONTRADICTIONS, PATH, RECEIVER, SAYINGS, SENDER
 from ackwise.diagnosis.transfer import Transfer
 
 WORTH = 1.1  # minimum gain, as a factor of the rate, that makes a change a remedy
@@ -285,6 +286,15 @@ def _sack(transfer: Transfer) -> bool:
 
 
 def _loss(transfer: Transfer) -> Advice:
+    saying = SAYINGS["congestion-window"]
+    if not transfer.lost_share:
+        return Advice(
+            "routers mark packets instead of dropping them (ECN), and each mark reduces the "
+            "congestion window",
+            PATH,
+            "none needed; a queue on the path is kept short",
+            helps=False,
+        )
     because = (
         f"{transfer.lost_share:.2%} of the packets were retransmitted, and each loss reduces the "
         "congestion window"
@@ -293,14 +303,14 @@ def _loss(transfer: Transfer) -> Advice:
         return Advice(
             f"{because}; without SACK the sender learns of only one loss per RTT",
             PATH,
-            "find the hop that drops packets, and enable SACK at both ends; if it is enabled, a "
+            f"{saying.remedy}, and enable SACK at both ends; if it is enabled, a "
             "middlebox removes the option",
             "sysctl -w net.ipv4.tcp_sack=1",
         )
     return Advice(
         because,
         PATH,
-        "find the hop that drops packets; a sender with BBR reacts less to losses",
+        f"{saying.remedy}; a sender with BBR reacts less to losses",
         "sysctl -w net.ipv4.tcp_congestion_control=bbr",
     )
 
@@ -319,7 +329,7 @@ def _slow_start(transfer: Transfer) -> Advice:
         f"{size(transfer.bytes)} were sent before the congestion window reached the capacity of "
         f"the path ({time(rtt)} per doubling)",
         SENDER,
-        "reuse connections for further transfers; each doubling of the initial window saves an RTT",
+        f"{_plain(SAYINGS['slow-start'].remedy)}; each doubling of the initial window saves an RTT",
         "ip route change ROUTE initcwnd 20",
     )
 
@@ -381,7 +391,26 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _one_way(_transfer: Transfer) -> Advice:
+def _undecided(transfer: Transfer) -> Advice:
+    """What the packets suggest, why it cannot be, and what would decide."""
+    refuted = max(transfer.judgment["refuted"], key=lambda r: r["ns"], default=None)
+    if refuted is None:
+        return _one_way()
+    words = SAYINGS[refuted["limit"]].words
+    because = f"it looks like {words}, but {CONTRADICTIONS[refuted['because']]}"
+    if engine.is_at_host(transfer.connection["distance_ns"][transfer.of]):
+        return Advice(
+            because,
+            SENDER,
+            "look at the sender's sockets during such a transfer: its kernel counts what limits it",
+            "ackwise live",
+            helps=False,
+        )
+    capture = "tcpdump -i DEVICE -s 128 -w sender.pcap tcp"
+    return Advice(because, SENDER, "capture at the sender", capture, helps=False)
+
+
+def _one_way() -> Advice:
     return Advice(
         "the capture has no ACKs of this data, so it does not show what the sender waited for",
         PATH,
@@ -402,5 +431,5 @@ _KNOWN: dict[str, Callable[[Transfer], Advice]] = {
     "congestion-window": _loss,
     "slow-start": _slow_start,
     "ack-stall": _stall,
-    "undecided": _one_way,
+    "undecided": _undecided,
 }

@@ -3,7 +3,6 @@
 
 from collections.abc import Iterator
 
-from ackwise import engine
 from ackwise.diagnosis.advice import counted, size
 from ackwise.diagnosis.transfer import Transfer
 from ackwise.engine.diagnosis import Connection
@@ -28,8 +27,6 @@ def sentences(transfer: Transfer) -> Iterator[str]:
             f"Capture with a larger buffer and without a display filter: {WHOLE}"
         )
     yield from _handshake(transfer.connection)
-    if transfer.limits and transfer.limits[0][0] == "link":
-        yield from _processor(transfer)
 
 
 def _handshake(connection: Connection) -> Iterator[str]:
@@ -46,17 +43,3 @@ def _handshake(connection: Connection) -> Iterator[str]:
         )
     elif silent:
         yield f"The SYN of {printable(silent[0])} is not in the capture: {unknown}."
-
-
-def _processor(transfer: Transfer) -> Iterator[str]:
-    distance_ns = transfer.connection["distance_ns"][1 - transfer.of]
-    if not engine.is_at_host(distance_ns):
-        yield (
-            "Here a receiver that processes packets slowly looks like a slow link; a capture at "
-            "the receiver tells them apart."
-        )
-    elif transfer.connection["handshake"] is None:
-        yield (
-            "Without the handshake a receiver that processes packets slowly looks like a slow "
-            "link; a capture that starts before the connection tells them apart."
-        )

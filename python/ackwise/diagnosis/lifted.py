@@ -22,6 +22,8 @@ _WITHOUT_QUEUE = ("link", "return-path")
 _PACED = ("policer", "processor", "receiving-application", "return-path")
 # Limits that take a fixed time, whatever the rate afterwards.
 _WAITS = ("handshake", "slow-start", "sending-application", "ack-stall", "timeout")
+# A limit spaces packets at its mean rate or, after pauses, somewhat closer.
+_PACE = 1.25
 _MATHIS = math.sqrt(1.5)  # Mathis et al., 1997, for one ACK per segment
 
 
@@ -51,11 +53,18 @@ def _bounds(transfer: Transfer, lifted: str) -> Iterator[Bound]:
             yield Bound("send-buffer", 8 * transfer.flight_bytes / rtt)
         if "congestion-window" in shares:
             yield from _losses(transfer, rtt)
-    if transfer.link_bps is not None:
-        yield Bound("link", transfer.link_bps)
+    link = transfer.link_bps
+    if link is not None and not ("link" not in shares and _sets_pace(transfer, lifted, link)):
+        yield Bound("link", link)
     for name in shares.intersection(_PACED):
         yield Bound(name, transfer.bps_while(name))
     yield from _waiting(transfer, lifted)
+
+
+def _sets_pace(transfer: Transfer, limit: str, bps: float) -> bool:
+    """Whether packets at this rate are those of a limit with a rate of its own, not of a link."""
+    paces = limit in _PACED or limit == "sending-application"
+    return paces and bps <= _PACE * transfer.bps_while(limit)
 
 
 def _losses(transfer: Transfer, rtt: float) -> Iterator[Bound]:

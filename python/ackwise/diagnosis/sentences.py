@@ -88,8 +88,8 @@ SAYINGS = {
         "return path",
         "ACKs arrive late, in bursts or not at all",
         PATH,
-        "keep ACKs out of the queue of the receiver's uplink",
-        "ackwise gateway up DEVICE --down RATE --up RATE",
+        "keep ACKs out of the queue of the receiver's uplink: give each flow its own queue there",
+        "tc qdisc replace dev DEVICE root cake bandwidth RATE ack-filter",
     ),
     "ack-stall": Saying(
         "Nagle / delayed-ACK stall",
@@ -122,6 +122,42 @@ SAYINGS = {
         "ackwise live",
         "one at the sender shows the limit",
     ),
+}
+
+# Why a limit that packets suggest cannot have held: crates/diagnose/src/limits/check.rs.
+CONTRADICTIONS = {
+    "handshake-was-shorter": "the packets of the handshake took less time",
+    "grew-too-little": "the bytes in flight doubled too rarely for that",
+    "nothing-lost": "nothing was lost or marked",
+    "faster-than-link": "data passed faster than its packets' spacing allows",
+    "no-queue": "the RTT shows no queue",
+    "window-had-room": "the window always had room, as far as the capture shows it",
+    "window-stayed-open": "the window neither closed nor shrank",
+    "no-rtt": "the capture shows no RTT",
+    "few-rtts": "it lasted only a few RTTs",
+    "few-bytes-in-flight": "less than two segments were in flight",
+    "no-late-ack": "no ACK was late enough for that",
+    "nothing-retransmitted": "nothing was retransmitted",
+    "timers-were-shorter": "timers do not run that long for so few retransmissions",
+    "far-from-receiver": "the capture was taken at the sender",
+}
+
+# Why a verdict is not sure, and what would tell it from another: limits/confidence.rs.
+DOUBTS = {
+    "another-is-close": "other limits took nearly as long",
+    "few-rtts": "for a few RTTs",
+    "changes-often": "alternating with others",
+    "few-events": "from one or two events",
+    "lost-packets": "the capture lost packets",
+    "no-handshake": "the handshake is not in the capture",
+    "few-pauses": "with few pauses",
+    "no-queue": "without a queue that stands",
+}
+EVIDENCE = {
+    "capture-at-sender": "a capture at the sender tells",
+    "capture-at-receiver": "a capture at the receiver tells",
+    "capture-from-start": "a capture that starts before the connection tells",
+    "counters-at-sender": "`ackwise live` at the sender tells",
 }
 
 # Colour of each limit in every plot: distinguishable with any colour vision, on light and dark.

@@ -8,7 +8,7 @@ from rich.text import Text
 from ackwise.diagnosis import acking, advice, captured, lifted
 from ackwise.diagnosis.advice import Advice, counted, rate, size, time
 from ackwise.diagnosis.lifted import Bound
-from ackwise.diagnosis.sentences import SAYINGS
+from ackwise.diagnosis.sentences import DOUBTS, EVIDENCE, SAYINGS
 from ackwise.diagnosis.transfer import Transfer, transfers
 from ackwise.engine.diagnosis import Document
 from ackwise.errors import printable
@@ -110,7 +110,8 @@ def lines(transfer: Transfer) -> Iterator[tuple[str, str]]:
     limit, share = transfer.limits[0]
     told = advice.of(transfer, limit)
     yield _what(transfer), "bold cyan"
-    yield f"  {share:.0%} of the time: {SAYINGS[limit].words}. {_sentence(told.because)}", ""
+    sure = _how_sure(transfer)
+    yield f"  {share:.0%} of the time: {SAYINGS[limit].words}{sure}. {_sentence(told.because)}", ""
     yield f"  {_remedy(told, transfer)}", "green"
     if told.line:
         yield f"      {told.line}", "bold"
@@ -131,6 +132,17 @@ def _what(transfer: Transfer) -> str:
     )
 
 
+def _how_sure(transfer: Transfer) -> str:
+    """` (likely, for a few RTTs; or processor: a capture at the receiver tells)`"""
+    judgment = transfer.judgment
+    if judgment["confidence"] == "undecided":
+        return ""
+    told = [", ".join([judgment["confidence"], *(DOUBTS[doubt] for doubt in judgment["doubts"])])]
+    for rival in judgment["rivals"]:
+        told.append(f"or {SAYINGS[rival['limit']].words}: {EVIDENCE[rival['told_by']]}")
+    return f" ({'; '.join(told)})"
+
+
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
@@ -141,7 +153,8 @@ def _remedy(told: Advice, transfer: Transfer) -> str:
     if told.owner in hosts:
         where += f" {printable(hosts[told.owner])}"
     after = _next(transfer) if told.helps else ""
-    return f"Fix ({where}): {told.remedy}.{after}"
+    verb = "Find out" if transfer.limits[0][0] == "undecided" else "Fix"
+    return f"{verb} ({where}): {told.remedy}.{after}"
 
 
 def _next(transfer: Transfer) -> str:

@@ -52,6 +52,11 @@ class Transfer:
         whole = sum(found.values()) or 1
         return sorted(((n, ns / whole) for n, ns in found.items()), key=lambda s: (-s[1], s[0]))
 
+    @property
+    def confidence(self) -> str:
+        """How sure the first limit is: "sure", "likely" or "undecided"."""
+        return self.judgment["confidence"]
+
     def seconds_of(self, limit: str) -> float:
         """Time under this limit, seconds."""
         share = self.judgment["limits"].get(limit)

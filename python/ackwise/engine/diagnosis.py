@@ -121,10 +121,29 @@ class Answers(TypedDict):
     ns: int
 
 
+class Rival(TypedDict):
+    """A limit that looks the same in a capture, and what tells them apart."""
+
+    limit: str
+    told_by: str
+
+
+class Refuted(TypedDict):
+    """A limit that other figures contradict."""
+
+    limit: str
+    ns: int
+    because: str
+
+
 class Judgment(TypedDict):
     """What limited a direction."""
 
     limits: dict[str, Share]
+    confidence: str  # "sure", "likely" or "undecided"
+    doubts: list[str]
+    rivals: list[Rival]
+    refuted: list[Refuted]
     spans: list[Span]
     stalls_ns: dict[str, int]
     rtt_mean_ns: int | None

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The limits of one direction over time.
 
+use super::check::Refuted;
+use super::confidence::{Confidence, Doubt, Rival};
 use super::interval::Interval;
 use super::limit::Limit;
 use super::wait::{Answers, Stall};
@@ -32,6 +34,14 @@ pub struct Share {
 pub struct Judgment {
     /// Share of each limit; the times add up to the transfer's duration.
     pub limits: BTreeMap<Limit, Share>,
+    /// How sure it is that the largest limit held.
+    pub confidence: Confidence,
+    /// Why it is not sure.
+    pub doubts: Vec<Doubt>,
+    /// Limits that look the same in this capture.
+    pub rivals: Vec<Rival>,
+    /// Limits that other figures contradict; their time is undecided.
+    pub refuted: Vec<Refuted>,
     /// Time in ack-stall by the sender's reason to wait, nanoseconds.
     pub stalls_ns: BTreeMap<Stall, u64>,
     /// Time in sending-application spent waiting for the peer's data.
@@ -46,6 +56,8 @@ pub struct Judgment {
     pub flight_max_bytes: u64,
     /// Largest window advertised.
     pub window_max_bytes: u64,
+    /// Minimum of the bytes that the window still allowed after a packet.
+    pub window_left_min_bytes: Option<u64>,
     /// Payload rate of the slowest link; None where packets do not show it.
     pub link_bytes_per_s: Option<f64>,
     /// The highest rate over several consecutive RTTs.
@@ -60,6 +72,34 @@ impl Judgment {
             undecided.add(Limit::Undecided, first.from_ns, last.to_ns);
         }
         undecided
+    }
+
+    /// The limit with the most time.
+    pub(super) fn largest(&self) -> Option<(Limit, Share)> {
+        self.limits.iter().map(|(&limit, &share)| (limit, share)).max_by_key(|(_, share)| share.ns)
+    }
+
+    /// Marks the time of these limits as undecided.
+    pub(super) fn refute(&mut self, refuted: Vec<Refuted>) {
+        for one in &refuted {
+            let share = self.limits.remove(&one.limit).unwrap_or_default();
+            let undecided = self.limits.entry(Limit::Undecided).or_default();
+            undecided.ns += share.ns;
+            undecided.bytes += share.bytes;
+            if one.limit == Limit::AckStall {
+                self.stalls_ns.clear();
+            }
+        }
+        if refuted.is_empty() {
+            return;
+        }
+        for mut span in std::mem::take(&mut self.spans) {
+            if refuted.iter().any(|one| one.limit == span.limit) {
+                span.limit = Limit::Undecided;
+            }
+            self.span(span.limit, span.from_ns, span.to_ns);
+        }
+        self.refuted = refuted;
     }
 
     pub(super) fn add(&mut self, limit: Limit, from_ns: u64, to_ns: u64) {

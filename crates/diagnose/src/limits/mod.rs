@@ -12,6 +12,8 @@
 //! | `link.rs` | how fast is the slowest link? |
 //! | `policer.rs` | do the losses follow from a token bucket? |
 //! | `judge.rs` | one limit for all time, and its share |
+//! | `check.rs` | do the other figures contradict a limit? |
+//! | `confidence.rs` | how sure is the largest limit? |
 //! | `limit.rs`, `judgment.rs` | the limits, and the result |
 //!
 //! A wait is visible at one packet, but not which window caused it: a congestion window, a send
@@ -19,6 +21,8 @@
 //! and losses.
 
 mod answer;
+mod check;
+mod confidence;
 mod interval;
 mod intervals;
 mod judge;
@@ -31,6 +35,7 @@ mod wait;
 mod window;
 
 use crate::observer::{End, Observer};
+use crate::observers::Half;
 use crate::step::{Cause, DataKind, Step};
 use answer::Bursts;
 use intervals::Intervals;
@@ -38,6 +43,8 @@ use link::Link as LinkRate;
 use policer::Losses;
 use wait::Waits;
 
+pub use check::{Because, Refuted};
+pub use confidence::{Confidence, Doubt, Evidence, Rival};
 pub use judgment::{Judgment, Share, Span};
 pub use limit::Limit;
 pub use wait::{Answers, Stall};
@@ -94,7 +101,7 @@ impl Observer for Limits {
         let link = self.link.slowest(near_receiver);
         let at_receiver = |queued_bytes_per_s| self.bursts.is_at_receiver(end, queued_bytes_per_s);
         let mut judgment =
-            judge::judge(&intervals, link, policed_bytes_per_s, end.handshake_ns.is_some(), at_receiver);
+            judge::judge(&intervals, link, policed_bytes_per_s, end.handshake.is_some(), at_receiver);
         judgment.answers = self.waits.answers;
         // Without ACKs, nothing shows what a sender waited for.
         if end.is_answered {
@@ -103,4 +110,11 @@ impl Observer for Limits {
             judgment.undecided()
         }
     }
+}
+
+/// Compares the judgment of a half with its other figures, and says how sure it is.
+pub(crate) fn reviewed(mut half: Half, end: &End) -> Half {
+    check::check(&mut half, end);
+    confidence::weigh(&mut half, end);
+    half
 }

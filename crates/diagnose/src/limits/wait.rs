@@ -10,7 +10,7 @@ use serde::Serialize;
 
 const MS: u64 = 1_000_000;
 /// Above the delays of hosts and links, below the shortest delayed-ACK timer in use (Linux: 40 ms).
-const DELAYED_ACK_NS: u64 = 25 * MS;
+pub(super) const DELAYED_ACK_NS: u64 = 25 * MS;
 /// Minimum RTO of Linux; others wait longer (RFC 6298, 2.4: a second).
 pub(super) const MIN_RTO_NS: u64 = 195 * MS;
 /// PSH share of a host that sets it on most packets: it writes less at a time. Others set it now

@@ -134,6 +134,11 @@ impl Path {
             rtt_mean_ns: sum_ns.checked_div(rtts),
             flight_max_bytes: list.iter().map(|i| i.flight_max_bytes).max().unwrap_or(0),
             window_max_bytes: list.iter().map(|i| i.window_max_bytes).max().unwrap_or(0),
+            window_left_min_bytes: list
+                .iter()
+                .map(|i| i.slack_min_bytes)
+                .min()
+                .filter(|&left| left != u64::MAX),
             link_bytes_per_s: self.link.map(|link| link.bytes_per_s),
             sustained_bytes_per_s: self.sustained_bytes_per_s,
             ..Judgment::default()

@@ -23,7 +23,7 @@ LISTED_MAX = 20_000  # maximum transfers in the list
 TOLD_MAX = 500  # maximum transfers with details and limits over time
 _SPANS_DRAWN, _SPANS_TOLD = 2000, 100
 _NAMED_MAX = 3
-_COLUMNS = ("sender", "receiver", "bytes", "ms", "lost_ms", "limit", "share")
+_COLUMNS = ("sender", "receiver", "bytes", "ms", "lost_ms", "limit", "share", "confidence")
 _PACKAGE = "ackwise.diagnosis.report"
 
 
@@ -129,6 +129,7 @@ def _list(ranked: Sequence[Transfer]) -> dict[str, list[Any]]:
             round(1000 * lost_s(transfer), 3),
             limits.index(limit),
             round(share, 3),
+            transfer.confidence,
         )
         for column, value in zip(columns.values(), row, strict=True):
             column.append(value)

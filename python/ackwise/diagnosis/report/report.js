@@ -27,6 +27,9 @@ function matches(words, n) {
   return words.every((word) => text.includes(word));
 }
 
+// "undecided" is the limit's own name.
+const sureness = (n) => (list.confidence[n] === "undecided" ? "" : ` (${list.confidence[n]})`);
+
 function row(n) {
   const limit = said(limitNames[list.limit[n]]);
   const name = `${list.sender[n]} → ${list.receiver[n]}`;
@@ -35,7 +38,7 @@ function row(n) {
     make("td", {}, String(n + 1)), make("td", { class: "left" }, open), make("td", {}, bytes(list.bytes[n])),
     make("td", {}, duration(1e3 * list.ms[n])), make("td", {}, list.ms[n] ? rate((8e3 * list.bytes[n]) / list.ms[n]) : "–"),
     make("td", {}, duration(1e3 * list.lost_ms[n])),
-    make("td", { class: "limit", title: limit.meaning }, swatch(limit.color), `${limit.words} ${Math.round(100 * list.share[n])}%`));
+    make("td", { class: "limit", title: limit.meaning }, swatch(limit.color), `${limit.words} ${Math.round(100 * list.share[n])}%${sureness(n)}`));
 }
 
 function fillList() {
@@ -297,7 +300,7 @@ function shownLines(n) {
   if (!detail) {
     const limit = said(limitNames[list.limit[n]]);
     return [make("p", { class: "what" }, `${list.sender[n]} → ${list.receiver[n]}: ${bytes(list.bytes[n])} in ${duration(1e3 * list.ms[n])}`),
-      make("p", {}, `${Math.round(100 * list.share[n])}% of the time: ${limit.words}: ${limit.meaning}.`)];
+      make("p", {}, `${Math.round(100 * list.share[n])}% of the time: ${limit.words}${sureness(n)}: ${limit.meaning}.`)];
   }
   const told = detail.lines.map(([text, style]) => (style === "bold" ? make("code", {}, text.trim()) : make("p", { class: CLASS_OF[style] || "" }, text.trim())));
   const bar = make("div", { class: "shares", role: "img", "aria-label": detail.shares.map(([name, share]) => `${said(name).words} ${(100 * share).toFixed(1)}%`).join(", ") },

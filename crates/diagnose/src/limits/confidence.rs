@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+//! How sure the verdict on a transfer is: its largest limit, after [`super::check`].
+//!
+//! It is sure if nothing speaks against it: no row of [`DOUBTS`] and none of [`RIVALS`].
+
+use super::judgment::{Judgment, Share};
+use super::limit::Limit;
+use crate::distance::is_at_host;
+use crate::observer::End;
+use crate::observers::Half;
+use serde::Serialize;
+
+/// Minimum share of the time, and maximum share that the next limit may have of it.
+const MOST: f64 = 0.5;
+const NEXT: f64 = 0.5;
+/// Minimum time in RTTs, in all and between changes of the limit.
+const RTTS: u64 = 10;
+const SPAN_RTTS: u64 = 3;
+/// Minimum number of losses, timers or late ACKs.
+const EVENTS: u64 = 3;
+/// Maximum share of segments that the capture lost.
+const LOST: f64 = 0.002;
+/// Share by which a standing queue lengthens the mean RTT.
+const QUEUE: f64 = 0.2;
+/// Minimum share of an application's time in pauses with nothing in flight.
+const PAUSES: f64 = 0.8;
+
+/// How sure a verdict is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    /// Its figures allow no other limit.
+    Sure,
+    /// The best explanation of several, or of few packets.
+    Likely,
+    /// The capture does not show the limit.
+    #[default]
+    Undecided,
+}
+
+/// Why a verdict is not sure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Doubt {
+    /// It has less than half of the time, or another limit has half as much as it.
+    AnotherIsClose,
+    /// It lasted a few RTTs.
+    FewRtts,
+    /// It alternated with others within a few RTTs.
+    ChangesOften,
+    /// It rests on one or two losses, timers or late ACKs.
+    FewEvents,
+    /// The capture lost packets.
+    LostPackets,
+    /// The capture starts within the connection.
+    NoHandshake,
+    /// The application was seldom silent with nothing in flight.
+    FewPauses,
+    /// The RTT shows no standing queue.
+    NoQueue,
+}
+
+/// What would tell a limit from those that look like it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Evidence {
+    /// A capture at the sender.
+    CaptureAtSender,
+    /// A capture at the receiver.
+    CaptureAtReceiver,
+    /// A capture that starts before the connection.
+    CaptureFromStart,
+    /// The sender's kernel accounts for its limits (`ackwise live`).
+    CountersAtSender,
+}
+
+/// A limit that would look the same in this capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Rival {
+    /// The limit.
+    pub limit: Limit,
+    /// What tells them apart.
+    pub told_by: Evidence,
+}
+
+/// The verdict and the figures around it.
+struct Verdict<'a> {
+    half: &'a Half,
+    end: &'a End,
+    limit: Limit,
+    share: Share,
+}
+
+impl Verdict<'_> {
+    fn judgment(&self) -> &Judgment {
+        &self.half.limits
+    }
+
+    fn rtt_ns(&self) -> u64 {
+        self.judgment().rtt_mean_ns.unwrap_or(0)
+    }
+
+    fn queue_share(&self) -> f64 {
+        let least = self.judgment().rtt_min_ns.unwrap_or(0).max(1);
+        self.rtt_ns() as f64 / least as f64 - 1.0
+    }
+
+    fn is_at_sender(&self) -> bool {
+        is_at_host(self.end.distance_ns[0]) || self.end.distance_ns[0] < self.end.distance_ns[1]
+    }
+
+    fn is_at_receiver(&self) -> bool {
+        is_at_host(self.end.distance_ns[1])
+    }
+
+    fn another_is_close(&self) -> bool {
+        let limits = &self.judgment().limits;
+        let whole_ns: u64 = limits.values().map(|share| share.ns).sum();
+        let others = limits.iter().filter(|(&limit, _)| limit != self.limit);
+        let next_ns = others.map(|(_, share)| share.ns).max().unwrap_or(0);
+        (self.share.ns as f64) < MOST * whole_ns as f64 || next_ns as f64 > NEXT * self.share.ns as f64
+    }
+
+    fn changes_often(&self) -> bool {
+        let spans = self.judgment().spans.iter().filter(|span| span.limit == self.limit).count();
+        self.share.ns < SPAN_RTTS * self.rtt_ns() * spans as u64
+    }
+
+    fn events(&self) -> u64 {
+        let (sent, acking) = (&self.half.counts.sent, &self.half.acking);
+        match self.limit {
+            Limit::CongestionWindow | Limit::Policer => sent.recoveries.total(),
+            Limit::Timeout => sent.retransmissions.total() + sent.window_probes,
+            Limit::AckStall => acking.newest_ns.samples(),
+            _ => u64::MAX,
+        }
+    }
+
+    fn lost_packets(&self) -> bool {
+        let counts = &self.half.counts;
+        counts.acks.missed_segments as f64 > LOST * counts.sent.segments as f64
+    }
+}
+
+/// Limits that hold for many RTTs or not at all.
+const STEADY: &[Limit] = &[
+    Limit::CongestionWindow,
+    Limit::Link,
+    Limit::Policer,
+    Limit::ReceiveWindow,
+    Limit::ReceivingApplication,
+    Limit::SendBuffer,
+    Limit::ReturnPath,
+    Limit::Processor,
+];
+/// Limits that rest on options of the handshake, or on the RTT of an empty path.
+const FROM_START: &[Limit] = &[
+    Limit::Handshake,
+    Limit::SlowStart,
+    Limit::CongestionWindow,
+    Limit::Link,
+    Limit::ReceiveWindow,
+    Limit::SendBuffer,
+    Limit::ReturnPath,
+    Limit::Processor,
+];
+const EVENTFUL: &[Limit] = &[Limit::CongestionWindow, Limit::Policer, Limit::Timeout, Limit::AckStall];
+const QUEUED: &[Limit] = &[Limit::Link, Limit::ReturnPath, Limit::Processor];
+
+/// Which limits a doubt concerns (none named: all), and when.
+struct Row<T> {
+    limits: &'static [Limit],
+    is: T,
+    holds: fn(&Verdict<'_>) -> bool,
+}
+
+const fn row<T>(limits: &'static [Limit], is: T, holds: fn(&Verdict<'_>) -> bool) -> Row<T> {
+    Row { limits, is, holds }
+}
+
+impl<T: Copy> Row<T> {
+    fn of(rows: &[Self], verdict: &Verdict<'_>) -> Vec<T> {
+        let concerns = |row: &&Self| row.limits.is_empty() || row.limits.contains(&verdict.limit);
+        rows.iter().filter(concerns).filter(|row| (row.holds)(verdict)).map(|row| row.is).collect()
+    }
+}
+
+#[rustfmt::skip]
+const DOUBTS: [Row<Doubt>; 8] = [
+    row(&[], Doubt::AnotherIsClose, |v| v.another_is_close()),
+    row(&[], Doubt::LostPackets, |v| v.lost_packets()),
+    row(STEADY, Doubt::FewRtts, |v| v.share.ns < RTTS * v.rtt_ns()),
+    row(STEADY, Doubt::ChangesOften, |v| v.changes_often()),
+    row(EVENTFUL, Doubt::FewEvents, |v| v.events() < EVENTS),
+    row(FROM_START, Doubt::NoHandshake, |v| v.end.handshake.is_none()),
+    row(&[Limit::SendingApplication], Doubt::FewPauses, |v| (v.half.rate.idle.total_ns as f64) < PAUSES * v.share.ns as f64),
+    row(QUEUED, Doubt::NoQueue, |v| v.queue_share() < QUEUE),
+];
+
+const fn rival(limit: Limit, told_by: Evidence) -> Rival {
+    Rival { limit, told_by }
+}
+
+#[rustfmt::skip]
+const RIVALS: [Row<Rival>; 8] = [
+    row(&[Limit::Link], rival(Limit::SendingApplication, Evidence::CountersAtSender), |v| v.queue_share() < QUEUE),
+    row(&[Limit::Link], rival(Limit::Processor, Evidence::CaptureAtReceiver), |v| !v.is_at_receiver()),
+    row(&[Limit::Link], rival(Limit::Processor, Evidence::CaptureFromStart), |v| v.is_at_receiver() && v.end.handshake.is_none()),
+    row(&[Limit::SendBuffer], rival(Limit::SendingApplication, Evidence::CountersAtSender), |_| true),
+    row(&[Limit::SendBuffer], rival(Limit::CongestionWindow, Evidence::CountersAtSender), |v| v.half.counts.sent.retransmissions.total() > 0),
+    row(&[Limit::Policer], rival(Limit::CongestionWindow, Evidence::CaptureAtSender), |v| !v.is_at_sender()),
+    row(&[Limit::Timeout], rival(Limit::SendingApplication, Evidence::CaptureAtSender), |v| !v.is_at_sender()),
+    row(&[Limit::SendingApplication], rival(Limit::Timeout, Evidence::CaptureAtSender), |v| !v.is_at_sender() && v.half.counts.sent.retransmissions.total() > 0),
+];
+
+/// Says how sure the verdict is, and what would make it surer.
+pub(super) fn weigh(half: &mut Half, end: &End) {
+    let Some((limit, share)) = half.limits.largest() else { return };
+    let verdict = Verdict { half, end, limit, share };
+    let (doubts, rivals) = match limit {
+        Limit::Undecided => (Vec::new(), Vec::new()),
+        _ => (Row::of(&DOUBTS, &verdict), Row::of(&RIVALS, &verdict)),
+    };
+    let confidence = match limit {
+        Limit::Undecided => Confidence::Undecided,
+        _ if doubts.is_empty() && rivals.is_empty() => Confidence::Sure,
+        _ => Confidence::Likely,
+    };
+    half.limits.confidence = confidence;
+    half.limits.doubts = doubts;
+    half.limits.rivals = rivals;
+}
