@@ -13,8 +13,8 @@ use crate::observer::End;
 use crate::observers::Half;
 use serde::Serialize;
 
-const MS: u64 = 1_000_000;
-const SECOND: u64 = 1_000 * MS;
+pub(super) const MS: u64 = 1_000_000;
+pub(super) const SECOND: u64 = 1_000 * MS;
 /// Data that passes a link within this share above its rate; its estimate is not more precise.
 const PASSES: f64 = 1.25;
 /// Multiple of the rate reached while a link was busy, beyond which the rate is not that link's.
@@ -234,7 +234,7 @@ pub(super) fn check(half: &mut Half, end: &End) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::observer::Observer;
     use crate::observers::All;
@@ -245,7 +245,7 @@ mod tests {
 
     /// 10 s under one limit with an RTT of 50 ms, twice the minimum, after a handshake of 25 ms.
     /// Every need of every limit is met.
-    fn sound(limit: Limit) -> (Half, End) {
+    pub fn sound(limit: Limit) -> (Half, End) {
         let handshake = Handshake { syn_ns: 0, syn_ack_ns: 25 * MS, ack_ns: 25 * MS };
         let end = End {
             time_ns: 10 * SECOND,
@@ -263,7 +263,9 @@ mod tests {
         sent.retransmissions.timeout = 4;
         sent.recoveries.timeout = 4;
         half.counts.acks.advancing = 100;
-        half.acking.newest_ns.record(40 * MS);
+        (0..4).for_each(|_| half.acking.newest_ns.record(40 * MS));
+        half.counts.sent.segments = 400;
+        half.rate.idle.total_ns = 9 * SECOND;
         half.window.is_known = true;
         half.window.closures = 1;
         half.limits = Judgment {
@@ -279,7 +281,7 @@ mod tests {
     }
 
     /// Gives all time to a limit.
-    fn held(half: &mut Half, limit: Limit, ns: u64) {
+    pub fn held(half: &mut Half, limit: Limit, ns: u64) {
         half.limits.limits = BTreeMap::new();
         half.limits.spans.clear();
         half.limits.add(limit, 0, ns);

@@ -5,6 +5,7 @@
 
 use super::judgment::{Judgment, Share};
 use super::limit::Limit;
+use super::wait::DELAYED_ACK_NS;
 use crate::distance::is_at_host;
 use crate::observer::End;
 use crate::observers::Half;
@@ -127,13 +128,18 @@ impl Verdict<'_> {
     }
 
     fn events(&self) -> u64 {
-        let (sent, acking) = (&self.half.counts.sent, &self.half.acking);
+        let sent = &self.half.counts.sent;
         match self.limit {
             Limit::CongestionWindow | Limit::Policer => sent.recoveries.total(),
             Limit::Timeout => sent.retransmissions.total() + sent.window_probes,
-            Limit::AckStall => acking.newest_ns.samples(),
+            Limit::AckStall => self.late_acks(),
             _ => u64::MAX,
         }
+    }
+
+    fn late_acks(&self) -> u64 {
+        let buckets = self.half.acking.newest_ns.buckets();
+        buckets.filter(|&(upper, _)| upper >= DELAYED_ACK_NS).map(|(_, count)| u64::from(count)).sum()
     }
 
     fn lost_packets(&self) -> bool {
@@ -229,4 +235,96 @@ pub(super) fn weigh(half: &mut Half, end: &End) {
     half.limits.confidence = confidence;
     half.limits.doubts = doubts;
     half.limits.rivals = rivals;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::tests::{held, sound};
+    use super::super::check::{MS, SECOND};
+    use super::*;
+
+    /// The verdict's confidence, doubts and rivals after a change.
+    fn weighed(
+        limit: Limit,
+        change: impl FnOnce(&mut Half, &mut End),
+    ) -> (Confidence, Vec<Doubt>, Vec<Limit>) {
+        let (mut half, mut end) = sound(limit);
+        change(&mut half, &mut end);
+        weigh(&mut half, &end);
+        let Judgment { confidence, doubts, rivals, .. } = half.limits;
+        (confidence, doubts, rivals.into_iter().map(|rival| rival.limit).collect())
+    }
+
+    type Change = fn(&mut Half, &mut End);
+
+    const RAISES: [(Limit, Doubt, Change); 9] = [
+        (Limit::Timeout, Doubt::AnotherIsClose, |h, _| h.limits.add(Limit::ReturnPath, 0, 6 * SECOND)),
+        (Limit::Timeout, Doubt::LostPackets, |h, _| h.counts.acks.missed_segments = 1),
+        (Limit::ReceiveWindow, Doubt::FewRtts, |h, _| held(h, Limit::ReceiveWindow, 499 * MS)),
+        (Limit::ReceiveWindow, Doubt::ChangesOften, |h, _| {
+            h.limits.spans.clear();
+            (0..70).for_each(|n| h.limits.add(Limit::ReceiveWindow, 2 * n * MS, 2 * n * MS + 1));
+            (0..69).for_each(|n| h.limits.spans[n].limit = Limit::ReceiveWindow);
+            h.limits.limits.retain(|&limit, _| limit == Limit::ReceiveWindow);
+        }),
+        (Limit::Timeout, Doubt::FewEvents, |h, _| h.counts.sent.retransmissions.timeout = 2),
+        (Limit::AckStall, Doubt::FewEvents, |h, _| {
+            h.acking.newest_ns = Default::default();
+            (0..100).for_each(|n| h.acking.newest_ns.record(if n < 2 { 40 * MS } else { MS }));
+        }),
+        (Limit::ReceiveWindow, Doubt::NoHandshake, |_, e| e.handshake = None),
+        (Limit::SendingApplication, Doubt::FewPauses, |h, _| h.rate.idle.total_ns = 7 * SECOND),
+        (Limit::ReturnPath, Doubt::NoQueue, |h, _| h.limits.rtt_mean_ns = Some(29 * MS)),
+    ];
+
+    #[test]
+    fn a_verdict_is_sure_until_one_figure_speaks_against_it() {
+        for (limit, doubt, change) in RAISES {
+            assert_eq!(weighed(limit, |_, _| ()), (Confidence::Sure, vec![], vec![]), "{limit:?}");
+            assert_eq!(weighed(limit, change), (Confidence::Likely, vec![doubt], vec![]));
+        }
+        let has_case = |row: &Row<Doubt>| RAISES.iter().any(|(_, doubt, _)| *doubt == row.is);
+        assert!(DOUBTS.iter().all(has_case));
+    }
+
+    #[test]
+    fn what_looks_the_same_from_here_is_named() {
+        let rivals = |limit, change: Change| weighed(limit, change).2;
+        let at_receiver: Change = |_, e| e.distance_ns = [Some(24 * MS), Some(MS / 10)];
+        assert_eq!(rivals(Limit::Link, |_, _| ()), [Limit::Processor]);
+        assert_eq!(rivals(Limit::Link, at_receiver), []);
+        assert_eq!(
+            rivals(Limit::Link, |_, e| {
+                e.distance_ns = [Some(24 * MS), Some(MS / 10)];
+                e.handshake = None;
+            }),
+            [Limit::Processor]
+        );
+        assert_eq!(
+            rivals(Limit::Link, |h, _| h.limits.rtt_mean_ns = Some(26 * MS)),
+            [Limit::SendingApplication, Limit::Processor]
+        );
+        assert_eq!(
+            rivals(Limit::SendBuffer, |h, _| h.counts.sent.retransmissions = Default::default()),
+            [Limit::SendingApplication]
+        );
+        assert_eq!(
+            rivals(Limit::SendBuffer, |_, _| ()),
+            [Limit::SendingApplication, Limit::CongestionWindow]
+        );
+        for (limit, rival) in [
+            (Limit::Policer, Limit::CongestionWindow),
+            (Limit::Timeout, Limit::SendingApplication),
+            (Limit::SendingApplication, Limit::Timeout),
+        ] {
+            assert_eq!(rivals(limit, |_, _| ()), []);
+            assert_eq!(rivals(limit, at_receiver), [rival]);
+        }
+    }
+
+    #[test]
+    fn nothing_is_sure_of_what_is_undecided() {
+        let undecided: Change = |h, _| held(h, Limit::Undecided, SECOND);
+        assert_eq!(weighed(Limit::Link, undecided), (Confidence::Undecided, vec![], vec![]));
+    }
 }
