@@ -79,6 +79,7 @@ def transfer(limit: str, **given: Any) -> Transfer:
         "doubts": [],
         "rivals": [],
         "refuted": [],
+        "unseen_timers": 0,
         "stalls_ns": {},
         "answers": {"waits": 0, "ns": 0},
         "rtt_min_ns": 10**8,

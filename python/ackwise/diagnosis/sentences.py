@@ -158,6 +158,7 @@ EVIDENCE = {
     "capture-at-receiver": "a capture at the receiver tells",
     "capture-from-start": "a capture that starts before the connection tells",
     "counters-at-sender": "`ackwise live` at the sender tells",
+    "slower-sender": "a sender shaped to less than this rate tells",
 }
 
 # Colour of each limit in every plot: distinguishable with any colour vision, on light and dark.

@@ -187,9 +187,11 @@ def _figures(transfer: Transfer) -> str:
     counts = transfer.half["counts"]
     sent, acks = counts["sent"], counts["acks"]
     again = sum(sent["retransmissions"].values())
+    unseen = transfer.judgment["unseen_timers"]
     figures = [
         counted(sent["segments"], "segment"),
         f"{again} retransmitted",
+        *([f"{counted(unseen, 'timer')} for packets lost before the capture point"] * bool(unseen)),
         counted(acks["pure"], "pure ACK"),
     ]
     if sent["ce_packets"]:

@@ -153,6 +153,7 @@ class Judgment(TypedDict):
     window_max_bytes: int
     flight_max_bytes: int
     answers: Answers
+    unseen_timers: int
     next_limits_bps: NotRequired[dict[str, float]]
 
 

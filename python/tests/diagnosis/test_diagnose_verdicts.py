@@ -30,9 +30,10 @@ Half = dict[str, Any]
 
 
 def again(half: Half) -> int:
-    """Retransmissions and probes of a closed window."""
-    sent = half["counts"]["sent"]
-    return int(sum(sent["retransmissions"].values()) + sent["window_probes"])
+    """Retransmissions, probes of a closed window, and what was retransmitted before the capture
+    point, which no capture at the sender has."""
+    sent, unseen = half["counts"]["sent"], half["limits"]["unseen_timers"]
+    return int(sum(sent["retransmissions"].values()) + sent["window_probes"] + unseen)
 
 
 def marks(half: Half) -> int:

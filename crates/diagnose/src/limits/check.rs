@@ -111,7 +111,8 @@ impl Figures<'_> {
         let Some(handshake) = self.end.handshake else { return false };
         let began_ns = self.judgment().spans.first().map_or(0, |span| span.from_ns);
         let packets_ns = handshake.ack_ns.saturating_sub(began_ns);
-        self.share.ns > packets_ns + self.rtt_ns().max(INTERVAL_NS)
+        // The last ACK still has to reach the sender, and the first data the capture point.
+        self.share.ns > packets_ns + self.rtt_ns() + (self.rtt_ns() / 4).max(INTERVAL_NS)
     }
 
     /// Whether more than half of the time is in spans too long for slow start.
@@ -169,6 +170,13 @@ impl Figures<'_> {
         sent.retransmissions.total() + sent.window_probes
     }
 
+    /// A capture at the sender has all of them.
+    fn nothing_retransmitted(&self) -> bool {
+        let is_at_sender = is_at_host(self.end.distance_ns[0]);
+        let unseen = if is_at_sender { 0 } else { self.judgment().unseen_timers };
+        self.sent_again() + unseen == 0
+    }
+
     /// Near the receiver some may be missing: they were lost before the capture point.
     fn timers_were_shorter(&self) -> bool {
         let first_ns = TIMER_NS + 4 * self.rtt_ns();
@@ -206,7 +214,7 @@ const RULES: [Rule; 16] = [
     rule(Limit::SendBuffer, Because::FewRtts, |f| f.share.ns < CONSTANT_RTTS * f.rtt_ns()),
     rule(Limit::SendBuffer, Because::FewBytesInFlight, |f| f.judgment().flight_max_bytes < 2 * u64::from(f.end.mss_bytes)),
     rule(Limit::AckStall, Because::NoLateAck, |f| f.no_late_ack()),
-    rule(Limit::Timeout, Because::NothingRetransmitted, |f| f.sent_again() == 0),
+    rule(Limit::Timeout, Because::NothingRetransmitted, |f| f.nothing_retransmitted()),
     rule(Limit::Timeout, Because::TimersWereShorter, |f| f.timers_were_shorter()),
     rule(Limit::Processor, Because::FarFromReceiver, |f| is_at_host(f.end.distance_ns[0]) && !is_at_host(f.end.distance_ns[1])),
 ];
@@ -291,8 +299,8 @@ pub(super) mod tests {
     type Change = fn(&mut Half, &mut End);
 
     /// What breaks each rule, alone.
-    const BREAKS: [(Limit, Because, Change); 19] = [
-        (Limit::Handshake, Because::HandshakeWasShorter, |h, _| held(h, Limit::Handshake, 80 * MS)),
+    const BREAKS: [(Limit, Because, Change); 20] = [
+        (Limit::Handshake, Because::HandshakeWasShorter, |h, _| held(h, Limit::Handshake, 88 * MS)),
         (Limit::SlowStart, Because::GrewTooLittle, |h, _| held(h, Limit::SlowStart, 2 * SECOND)),
         (Limit::CongestionWindow, Because::NothingLost, |h, _| h.counts.sent.retransmissions.timeout = 0),
         (Limit::Policer, Because::NothingLost, |h, _| h.counts.sent.retransmissions.timeout = 0),
@@ -325,6 +333,11 @@ pub(super) mod tests {
         }),
         (Limit::AckStall, Because::NoLateAck, |h, _| h.counts.acks.advancing = 18),
         (Limit::Timeout, Because::NothingRetransmitted, |h, _| h.counts.sent.retransmissions.timeout = 0),
+        (Limit::Timeout, Because::NothingRetransmitted, |h, e| {
+            h.counts.sent.retransmissions.timeout = 0;
+            h.limits.unseen_timers = 1;
+            e.distance_ns[0] = Some(MS / 10);
+        }),
         (Limit::Timeout, Because::TimersWereShorter, |h, _| {
             h.counts.sent.retransmissions.timeout = 1;
             h.counts.sent.recoveries.timeout = 1;
@@ -369,6 +382,16 @@ pub(super) mod tests {
         half.limits.link_bytes_per_s = Some(401e3);
         check(&mut half, &end);
         assert_eq!(half.limits.link_bytes_per_s, None);
+        assert!(half.limits.refuted.is_empty());
+    }
+
+    #[test]
+    fn a_timer_whose_packets_were_lost_before_the_capture_point_is_none_at_the_sender_only() {
+        let (mut half, end) = sound(Limit::Timeout);
+        half.counts.sent.retransmissions.timeout = 0;
+        half.limits.unseen_timers = 1;
+        let end = End { distance_ns: [Some(24 * MS), Some(MS)], ..end };
+        check(&mut half, &end);
         assert!(half.limits.refuted.is_empty());
     }
 

@@ -23,6 +23,8 @@ const EVENTS: u64 = 3;
 const LOST: f64 = 0.002;
 /// Share by which a standing queue lengthens the mean RTT.
 const QUEUE: f64 = 0.2;
+/// Minimum number of losses of a policer (see `policer.rs`).
+const POLICED: u64 = 12;
 /// Minimum share of an application's time in pauses with nothing in flight.
 const PAUSES: f64 = 0.8;
 
@@ -73,6 +75,8 @@ pub enum Evidence {
     CaptureFromStart,
     /// The sender's kernel accounts for its limits (`ackwise live`).
     CountersAtSender,
+    /// A sender that is shaped to less than the rate: a policer then drops nothing.
+    SlowerSender,
 }
 
 /// A limit that would look the same in this capture.
@@ -131,7 +135,9 @@ impl Verdict<'_> {
         let sent = &self.half.counts.sent;
         match self.limit {
             Limit::CongestionWindow | Limit::Policer => sent.recoveries.total(),
-            Limit::Timeout => sent.retransmissions.total() + sent.window_probes,
+            Limit::Timeout => {
+                sent.retransmissions.total() + sent.window_probes + self.judgment().unseen_timers
+            }
             Limit::AckStall => self.late_acks(),
             _ => u64::MAX,
         }
@@ -208,12 +214,13 @@ const fn rival(limit: Limit, told_by: Evidence) -> Rival {
 }
 
 #[rustfmt::skip]
-const RIVALS: [Row<Rival>; 8] = [
+const RIVALS: [Row<Rival>; 9] = [
     row(&[Limit::Link], rival(Limit::SendingApplication, Evidence::CountersAtSender), |v| v.queue_share() < QUEUE),
     row(&[Limit::Link], rival(Limit::Processor, Evidence::CaptureAtReceiver), |v| !v.is_at_receiver()),
     row(&[Limit::Link], rival(Limit::Processor, Evidence::CaptureFromStart), |v| v.is_at_receiver() && v.end.handshake.is_none()),
     row(&[Limit::SendBuffer], rival(Limit::SendingApplication, Evidence::CountersAtSender), |_| true),
     row(&[Limit::SendBuffer], rival(Limit::CongestionWindow, Evidence::CountersAtSender), |v| v.half.counts.sent.retransmissions.total() > 0),
+    row(&[Limit::CongestionWindow], rival(Limit::Policer, Evidence::SlowerSender), |v| v.half.counts.sent.recoveries.total() >= POLICED && v.queue_share() < QUEUE),
     row(&[Limit::Policer], rival(Limit::CongestionWindow, Evidence::CaptureAtSender), |v| !v.is_at_sender()),
     row(&[Limit::Timeout], rival(Limit::SendingApplication, Evidence::CaptureAtSender), |v| !v.is_at_sender()),
     row(&[Limit::SendingApplication], rival(Limit::Timeout, Evidence::CaptureAtSender), |v| !v.is_at_sender() && v.half.counts.sent.retransmissions.total() > 0),
@@ -312,6 +319,12 @@ mod tests {
             rivals(Limit::SendBuffer, |_, _| ()),
             [Limit::SendingApplication, Limit::CongestionWindow]
         );
+        let lossy: Change = |h, _| {
+            h.limits.rtt_mean_ns = Some(29 * MS);
+            h.counts.sent.recoveries.fast = 8;
+        };
+        assert_eq!(rivals(Limit::CongestionWindow, |_, _| ()), []);
+        assert_eq!(rivals(Limit::CongestionWindow, lossy), [Limit::Policer]);
         for (limit, rival) in [
             (Limit::Policer, Limit::CongestionWindow),
             (Limit::Timeout, Limit::SendingApplication),

@@ -46,6 +46,9 @@ pub struct Judgment {
     pub stalls_ns: BTreeMap<Stall, u64>,
     /// Time in sending-application spent waiting for the peer's data.
     pub answers: Answers,
+    /// Timers that expired for packets lost before the capture point, so that the one captured looks
+    /// like new data.
+    pub unseen_timers: u64,
     /// Periods in order of time, without gaps, each with its dominant limit.
     pub spans: Vec<Span>,
     /// Minimum RTT of the whole path, nanoseconds.

@@ -41,7 +41,7 @@ use answer::Bursts;
 use intervals::Intervals;
 use link::Link as LinkRate;
 use policer::Losses;
-use wait::Waits;
+use wait::{Wait, Waits};
 
 pub use check::{Because, Refuted};
 pub use confidence::{Confidence, Doubt, Evidence, Rival};
@@ -61,6 +61,8 @@ pub struct Limits {
     link: LinkRate,
     losses: Losses,
     bursts: Bursts,
+    /// Timers whose packet looks like new data: earlier copies were lost before the capture point.
+    unseen_timers: u64,
 }
 
 impl Observer for Limits {
@@ -69,6 +71,9 @@ impl Observer for Limits {
 
     fn sent(&mut self, step: &Step) {
         let waited = self.waits.sent(step);
+        if waited.is_some_and(|waited| waited.until_ack.0 == Wait::Timer) {
+            self.unseen_timers += u64::from(step.data.kind == DataKind::New);
+        }
         self.intervals.sent(step, waited);
         self.link.sent(step);
         self.bursts.sent(step);
@@ -103,6 +108,7 @@ impl Observer for Limits {
         let mut judgment =
             judge::judge(&intervals, link, policed_bytes_per_s, end.handshake.is_some(), at_receiver);
         judgment.answers = self.waits.answers;
+        judgment.unseen_timers = self.unseen_timers;
         // Without ACKs, nothing shows what a sender waited for.
         if end.is_answered {
             judgment
