@@ -276,6 +276,19 @@ def test_losses_bound_the_rate_as_the_formula_of_mathis_has_it() -> None:
     assert lifted.following(one, "receive-window") == []
 
 
+@pytest.mark.parametrize("limit", ["receiving-application", "sending-application", "policer"])
+def test_a_limit_with_a_rate_of_its_own_hides_the_link(limit: str) -> None:
+    def names(one: Transfer) -> set[str]:
+        return {bound.limit for bound in lifted.following(one, limit)}
+
+    # 8 Mbit/s, as far apart as on a link of 8.8 Mbit/s
+    assert "link" not in names(transfer(limit, link_bytes_per_s=1.1e6))
+    assert "link" in names(transfer(limit, link_bytes_per_s=1.3e6))
+    one = transfer(limit, link_bytes_per_s=1.1e6)
+    one.judgment["limits"]["link"] = {"ns": 10**9, "bytes": 11 * 10**5}
+    assert "link" in names(one), "it was busy for some of the time"
+
+
 def test_a_faster_link_has_no_queue() -> None:
     one = transfer(
         "link", rtt_min_ns=10**7, rtt_mean_ns=10**8, window_max_bytes=100_000,
@@ -335,6 +348,16 @@ def test_a_rate_is_given_only_where_packets_show_it() -> None:
     told = advice.of(few, "link")
     assert "bit" not in told.because + told.line
     assert "from 100 ms to 500 ms" in told.because
+
+
+def test_nobody_looks_for_losses_where_marks_reduce_the_window() -> None:
+    one = transfer("congestion-window")
+    assert "drops packets" in advice.of(one, "congestion-window").remedy
+    one.half["counts"]["sent"]["retransmissions"]["fast"] = 0
+    told = advice.of(one, "congestion-window")
+    assert "(ECN)" in told.because
+    assert "drop" not in told.remedy
+    assert told.line == ""
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,6 @@ CONTRADICTIONS = {
     "handshake-was-shorter": "the packets of the handshake took less time",
     "grew-too-little": "the bytes in flight doubled too rarely for that",
     "nothing-lost": "nothing was lost or marked",
-    "faster-than-link": "data passed faster than its packets' spacing allows",
     "no-queue": "the RTT shows no queue",
     "window-had-room": "the window always had room, as far as the capture shows it",
     "window-stayed-open": "the window neither closed nor shrank",

@@ -46,8 +46,6 @@ pub enum Because {
     GrewTooLittle,
     /// No loss, and no congestion mark.
     NothingLost,
-    /// Data passed faster than the link's rate.
-    FasterThanLink,
     /// The RTT was never longer than on an empty path, and no spacing of packets shows a rate.
     NoQueue,
     /// The window always had room for another segment, or its scale is unknown.
@@ -135,14 +133,6 @@ impl Figures<'_> {
         counts.sent.retransmissions.total() + marks == 0
     }
 
-    /// A queue stands for a busy link whatever the estimate of its rate.
-    fn faster_than_link(&self) -> bool {
-        let whole_bytes: u64 = self.judgment().limits.values().map(|share| share.bytes).sum();
-        let goodput = whole_bytes as f64 * 1e9 / self.whole_ns().max(1) as f64;
-        let is_slower = |link: f64| goodput > PASSES * link;
-        !self.has_queue() && self.judgment().link_bytes_per_s.is_some_and(is_slower)
-    }
-
     fn no_queue(&self) -> bool {
         !self.has_queue() && self.judgment().link_bytes_per_s.is_none()
     }
@@ -200,12 +190,11 @@ const fn rule(limit: Limit, because: Because, is_broken: fn(&Figures<'_>) -> boo
 
 /// The first broken row of a limit counts.
 #[rustfmt::skip]
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 15] = [
     rule(Limit::Handshake, Because::HandshakeWasShorter, |f| f.handshake_was_shorter()),
     rule(Limit::SlowStart, Because::GrewTooLittle, |f| f.grew_too_little()),
     rule(Limit::CongestionWindow, Because::NothingLost, |f| f.nothing_lost()),
     rule(Limit::Policer, Because::NothingLost, |f| f.nothing_lost()),
-    rule(Limit::Link, Because::FasterThanLink, |f| f.faster_than_link()),
     rule(Limit::Link, Because::NoQueue, |f| f.no_queue()),
     rule(Limit::ReturnPath, Because::NoQueue, |f| !f.has_queue()),
     rule(Limit::ReceiveWindow, Because::WindowHadRoom, |f| f.window_had_room()),
@@ -219,17 +208,20 @@ const RULES: [Rule; 16] = [
     rule(Limit::Processor, Because::FarFromReceiver, |f| is_at_host(f.end.distance_ns[0]) && !is_at_host(f.end.distance_ns[1])),
 ];
 
-/// Whether the slowest link seems several times as fast as what passed while it was busy.
-fn is_too_fast(judgment: &Judgment) -> bool {
-    let share = judgment.limits.get(&Limit::Link).copied().unwrap_or_default();
-    let bytes_per_s = share.bytes as f64 * 1e9 / share.ns.max(1) as f64;
-    share.ns > CONSTANT_RTTS * judgment.rtt_mean_ns.unwrap_or(0)
-        && judgment.link_bytes_per_s.is_some_and(|link| link > TOO_FAST * bytes_per_s)
+/// Whether the rate of the slowest link cannot be right: more was transferred, or several times less
+/// while it was busy.
+fn is_no_link(judgment: &Judgment) -> bool {
+    let Some(link) = judgment.link_bytes_per_s else { return false };
+    let rate = |share: Share| share.bytes as f64 * 1e9 / share.ns.max(1) as f64;
+    let add = |a: Share, b: &Share| Share { ns: a.ns + b.ns, bytes: a.bytes + b.bytes };
+    let busy = judgment.limits.get(&Limit::Link).copied().unwrap_or_default();
+    rate(judgment.limits.values().fold(Share::default(), add)) > PASSES * link
+        || busy.ns > CONSTANT_RTTS * judgment.rtt_mean_ns.unwrap_or(0) && link > TOO_FAST * rate(busy)
 }
 
 /// Turns the time of contradicted limits into undecided time.
 pub(super) fn check(half: &mut Half, end: &End) {
-    if is_too_fast(&half.limits) {
+    if is_no_link(&half.limits) {
         half.limits.link_bytes_per_s = None;
     }
     let broken = |(&limit, &share): (&Limit, &Share)| {
@@ -304,7 +296,7 @@ pub(super) mod tests {
         (Limit::SlowStart, Because::GrewTooLittle, |h, _| held(h, Limit::SlowStart, 2 * SECOND)),
         (Limit::CongestionWindow, Because::NothingLost, |h, _| h.counts.sent.retransmissions.timeout = 0),
         (Limit::Policer, Because::NothingLost, |h, _| h.counts.sent.retransmissions.timeout = 0),
-        (Limit::Link, Because::FasterThanLink, |h, _| {
+        (Limit::Link, Because::NoQueue, |h, _| {
             h.limits.rtt_mean_ns = Some(26 * MS);
             h.limits.link_bytes_per_s = Some(79e3);
         }),
@@ -377,12 +369,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_link_whose_rate_is_too_high_is_a_link_of_unknown_rate_while_a_queue_stands() {
-        let (mut half, end) = sound(Limit::Link);
-        half.limits.link_bytes_per_s = Some(401e3);
-        check(&mut half, &end);
-        assert_eq!(half.limits.link_bytes_per_s, None);
-        assert!(half.limits.refuted.is_empty());
+    fn a_link_of_a_wrong_rate_is_a_link_of_unknown_rate_while_a_queue_stands() {
+        for (rate, kept) in [(79e3, None), (81e3, Some(81e3)), (399e3, Some(399e3)), (401e3, None)] {
+            let (mut half, end) = sound(Limit::Link);
+            half.limits.link_bytes_per_s = Some(rate);
+            check(&mut half, &end);
+            assert_eq!(half.limits.link_bytes_per_s, kept);
+            assert!(half.limits.refuted.is_empty());
+        }
     }
 
     #[test]

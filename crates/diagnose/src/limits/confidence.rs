@@ -220,7 +220,7 @@ const RIVALS: [Row<Rival>; 9] = [
     row(&[Limit::Link], rival(Limit::Processor, Evidence::CaptureFromStart), |v| v.is_at_receiver() && v.end.handshake.is_none()),
     row(&[Limit::SendBuffer], rival(Limit::SendingApplication, Evidence::CountersAtSender), |_| true),
     row(&[Limit::SendBuffer], rival(Limit::CongestionWindow, Evidence::CountersAtSender), |v| v.half.counts.sent.retransmissions.total() > 0),
-    row(&[Limit::CongestionWindow], rival(Limit::Policer, Evidence::SlowerSender), |v| v.half.counts.sent.recoveries.total() >= POLICED && v.queue_share() < QUEUE),
+    row(&[Limit::CongestionWindow], rival(Limit::Policer, Evidence::SlowerSender), |v| v.half.counts.sent.retransmissions.total() >= POLICED && v.queue_share() < QUEUE),
     row(&[Limit::Policer], rival(Limit::CongestionWindow, Evidence::CaptureAtSender), |v| !v.is_at_sender()),
     row(&[Limit::Timeout], rival(Limit::SendingApplication, Evidence::CaptureAtSender), |v| !v.is_at_sender()),
     row(&[Limit::SendingApplication], rival(Limit::Timeout, Evidence::CaptureAtSender), |v| !v.is_at_sender() && v.half.counts.sent.retransmissions.total() > 0),
@@ -269,9 +269,10 @@ mod tests {
         (Limit::Timeout, Doubt::LostPackets, |h, _| h.counts.acks.missed_segments = 1),
         (Limit::ReceiveWindow, Doubt::FewRtts, |h, _| held(h, Limit::ReceiveWindow, 499 * MS)),
         (Limit::ReceiveWindow, Doubt::ChangesOften, |h, _| {
-            h.limits.spans.clear();
-            (0..70).for_each(|n| h.limits.add(Limit::ReceiveWindow, 2 * n * MS, 2 * n * MS + 1));
-            (0..69).for_each(|n| h.limits.spans[n].limit = Limit::ReceiveWindow);
+            for n in 0..70 {
+                h.limits.add(Limit::Timeout, n, n + 1);
+                h.limits.add(Limit::ReceiveWindow, n, n + 1);
+            }
             h.limits.limits.retain(|&limit, _| limit == Limit::ReceiveWindow);
         }),
         (Limit::Timeout, Doubt::FewEvents, |h, _| h.counts.sent.retransmissions.timeout = 2),
@@ -321,7 +322,7 @@ mod tests {
         );
         let lossy: Change = |h, _| {
             h.limits.rtt_mean_ns = Some(29 * MS);
-            h.counts.sent.recoveries.fast = 8;
+            h.counts.sent.retransmissions.fast = 8;
         };
         assert_eq!(rivals(Limit::CongestionWindow, |_, _| ()), []);
         assert_eq!(rivals(Limit::CongestionWindow, lossy), [Limit::Policer]);
