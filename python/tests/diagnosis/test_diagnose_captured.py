@@ -8,7 +8,6 @@ import struct
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import acking
 import pytest

@@ -111,7 +111,8 @@ PROGRAMS = {
         _download, Transfer(rate_bps=8_000_000, queue_packets=100, delay_s=0.01), "curl",
         (
             rf"^{SENDER}:8000 -> {RECEIVER}:\d+: 4 MB in 4\.\d* s, [67]\.\d+ Mbit/s$",
-            r"^9\d% of the time: link \([^)]*\)\. The slowest link of the path carries 7\.\d+ Mbit/s",
+            r"^9\d% of the time: link \([^)]*\)\. The slowest link of the path carries "
+            r"7\.\d+ Mbit/s",
             r"^Fix \(path\): (none needed; )?more throughput needs a faster link",
         ),
         "tcp_rmem|lost",
@@ -122,8 +123,9 @@ PROGRAMS = {
             # The server writes the head and the body of an answer one after the other, and leaves
             # Nagle's algorithm on.
             rf"^{SENDER}:8000 -> {RECEIVER}:\d+: \d+(\.\d+)? kB in [89](\.\d+)? s, ",
-            r"^[67]\d% of the time: Nagle / delayed-ACK stall \([^)]*\)\. A short segment waits for the ACK "
-            r"of the previous one, which the receiver delays: [56](\.\d+)? s in total",
+            r"^[67]\d% of the time: Nagle / delayed-ACK stall \([^)]*\)\. A short segment "
+            r"waits for the ACK of the previous one, which the receiver delays: "
+            r"[56](\.\d+)? s in total",
             rf"^Fix \(sender {SENDER}:8000\): set TCP_NODELAY .*head and body in one call",
         ),
         "top -H|tcp_.mem",
@@ -133,7 +135,8 @@ PROGRAMS = {
         (
             rf"^{SENDER}:\d+ -> {RECEIVER}:5201: \d(\.\d+)? MB in 3(\.\d+)? s, "
             r"1[89](\.\d+)? Mbit/s$",
-            r"^\d\d% of the time: link \([^)]*\)\. The slowest link of the path carries 19(\.\d)? Mbit/s",
+            r"^\d\d% of the time: link \([^)]*\)\. The slowest link of the path carries "
+            r"19(\.\d)? Mbit/s",
             r"^Fix \(path\): (none needed; )?more throughput needs a faster link",
         ),
         "tcp_.mem",
