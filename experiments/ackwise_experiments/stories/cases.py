@@ -432,7 +432,7 @@ def _judging() -> list[Case]:
             head_bytes=250, body_bytes=1200,
         ),
         Case(
-            "split-response", 3, "ack-stall", http_server, _curl("small?[1-400]", 6), HTTP,
+            "split-response", 3, "ack-stall", http_server, _curl("tiny?[1-400]", 6), HTTP,
             way(8), way(8),
         ),
         *(
@@ -663,7 +663,7 @@ guest ok = yes
             )
             for number, cause, down, up in (
                 (1, "link", way(30, 10, 200), way(30)),
-                (2, "peer-requests", way(90), way(90)),
+                (2, "congestion-window", way(50, loss_ppm=4000), way(50)),
             )
         ),
         *(

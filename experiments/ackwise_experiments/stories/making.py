@@ -45,6 +45,7 @@ _ADDRESSES = {SERVER: (S, S6), CLIENT: (C, C6)}
 _DEVICE = "v0"
 _QUEUE_PACKETS = 10_000  # of the device: the path alone drops
 _SAID_BYTES_MAX = 64 * 2**20
+_ROUTE6 = ("-6", "route", "replace", NETWORK6)
 _SPARE_S = 20.0
 _ASK_S = 40.0
 # A host's own defaults would make other cases of the same programs.
@@ -63,7 +64,7 @@ PROGRAMS = {
     "rsync": "rsync", "sftp": "openssh-client", "smbclient": "smbclient", "smbd": "samba",
     "socat": "socat", "sshd": "openssh-server", "wget": "wget",
 }  # fmt: skip
-_FILES = {"large": 80_000_000, "middle": 100_000, "small": 2_000}
+_FILES = {"large": 80_000_000, "middle": 100_000, "small": 2_000, "tiny": 300}
 
 
 def check() -> None:
@@ -107,7 +108,7 @@ def _set_up(case: Case, namespace: str, end: str) -> None:
     if case.ipv6:
         words_of += [
             ("address", "add", f"{ipv6}/64", "dev", _DEVICE, "nodad"),
-            ("-6", "route", "replace", NETWORK6, "dev", _DEVICE, "congctl", case.congestion),
+            (*_ROUTE6, "dev", _DEVICE, "metric", "256", "congctl", case.congestion),
         ]
     for words in words_of:
         do("ip", "-n", namespace, *words)
