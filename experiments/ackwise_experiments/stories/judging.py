@@ -102,17 +102,18 @@ def _verdict(folder: Path, truth: dict[str, Any], place: str) -> Verdict:
     said = max(transfers, key=lambda one: one.seconds_of(limit), default=None)
     text = "\n".join(line for line, _ in table.lines(said)) if said else ""
     confidence = str(dict(said.judgment).get("confidence", _UNSAID)) if said else _UNSAID
-    advice = re.search(known.wrong_advice, text) if known.wrong_advice else None
     owner = _OWNER.search(text)
+    advice = re.search(known.wrong_advice, text)
+    unsaid = [p for p in (known.must_say, truth["must_say"]) if p and not re.search(p, text)]
     why = ""
     if limit not in known.limits:
         why = f"says {limit}"
-    elif owner and owner[1] not in known.owners:
-        why = f"tells the {owner[1]}"
+    elif owner is None or owner[1] not in known.owners:
+        why = f"tells the {owner[1] if owner else 'nobody'}"
     elif advice:
         why = f"advises {advice[0]}"
-    elif truth["must_say"] and not re.search(truth["must_say"], text):
-        why = f"does not say {truth['must_say']}"
+    elif unsaid:
+        why = f"does not say {unsaid[0]}"
     outcome = WRONG if why else RIGHT
     if UNDECIDED in (limit, confidence):
         outcome = UNDECIDED

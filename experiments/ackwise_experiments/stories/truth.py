@@ -183,6 +183,7 @@ class Cause:
     share: Callable[[Seen], float]
     owners: tuple[str, ...]  # sender, receiver or path: who can change it
     wrong_advice: str = f"{_BUFFERS}|{_NODELAY}"  # a pattern
+    must_say: str = ""  # another: what the limit alone does not tell
 
 
 def _one(limit: str) -> frozenset[str]:
@@ -214,7 +215,9 @@ CAUSES: dict[str, Cause] = {
     # ... or for the answer to what it sent itself, which both can change.
     "own-answers": Cause(_APPLICATION, _nothing_to_send, _SENDER + _RECEIVER),
     "timeout": Cause(_one("timeout"), _timeout, _PATH),
-    "path-mtu": Cause(_one("timeout") | {"path-mtu"}, _path_mtu, _PATH),
+    "path-mtu": Cause(
+        _one("timeout") | {"path-mtu"}, _path_mtu, _SENDER + _PATH, must_say=r"\b(MTU|MSS)\b"
+    ),
     "start": Cause(_APPLICATION | {"handshake", "slow-start"}, _start, _SENDER + _RECEIVER + _PATH),
 }
 
