@@ -231,24 +231,17 @@ impl Channel {
         self.transmit_time_ns::<false>(bytes) + self.delay_ns
     }
 
-    /// Adds a packet at `now`; it may be dropped.
+    /// Adds a packet at `now`; it may be dropped. An idle transmitter takes the next one of its queue at
+    /// once.
     pub fn enqueue(&mut self, now: u64, packet: Box<Packet>) -> Wake {
         if self.losses.as_mut().is_some_and(|losses| losses.take(&packet)) {
             self.stats.dropped_link += 1;
             return Wake::None;
         }
-        if self.qdisc.is_some() {
-            return self.wait(now, packet);
-        }
-        match self.start_ns::<false>(now, &packet) {
-            Some(start_ns) => self.leave(now, start_ns, packet),
-            None => Wake::None,
-        }
-    }
-
-    /// Adds a packet to the qdisc; an idle transmitter takes the next one at once.
-    fn wait(&mut self, now: u64, packet: Box<Packet>) -> Wake {
-        let Some(qdisc) = &mut self.qdisc else { return Wake::None };
+        let Some(qdisc) = &mut self.qdisc else {
+            let start_ns = self.start_ns::<false>(now, &packet);
+            return start_ns.map_or(Wake::None, |at| self.leave(now, at, packet));
+        };
         let is_idle = if self.shared { qdisc.queues().packets() == 0 } else { !self.transmitting };
         qdisc.enqueue(now, packet, is_idle, &mut self.stats);
         let mut wake = Wake::None;

@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: MIT
-//! The event loop: carries packets over channels and through hosts, and wakes endpoints. `flow`
-//! models an endpoint's reaction to a segment, up to the departing ACK.
+//! The event loop: carries packets over links and through hosts, and wakes endpoints. `flow` models
+//! an endpoint's reaction to a segment, up to the departing ACK.
+//!
+//! ```text
+//! send_out -> depart -> enter_access -> [heap] -> arrive -> enter_link -> [heap] -> arrive -> receive
+//!    ^                     if any                           Channel                             |
+//!    +------------------------------------- respond <-------------------------------------------+
+//! ```
+//!
+//! A host whose processor takes time holds a packet before `depart` and before `receive`.
+//! A queue that chooses when its transmitter is free is served in `on_transmitter`; packets of a link
+//! with faults arrive by `on_delivery`.
 
 use crate::access::{Access, LINKS_OF_FLOW};
 use crate::app::App;
@@ -123,6 +133,31 @@ impl Flows for Served<'_> {
     }
 }
 
+/// Ends a run that was cancelled, or in which simulated time stands still.
+struct Watch<'a> {
+    cancel: Option<&'a AtomicBool>,
+    same_time_events: u64,
+    checked_ns: u64,
+}
+
+impl Watch<'_> {
+    /// Called every `CHECK_EVERY` events.
+    #[cold]
+    fn check(&mut self, now: u64) -> Result<(), SimError> {
+        if self.cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
+            return Err(SimError::Cancelled);
+        }
+        let stands_still = std::mem::replace(&mut self.checked_ns, now) == now;
+        self.same_time_events = if stands_still { self.same_time_events + CHECK_EVERY } else { 0 };
+        if self.same_time_events >= SAME_TIME_EVENTS {
+            return Err(SimError::Scenario(format!(
+                "simulated time stands still at {now} ns; a fault of the simulator, please report the scenario"
+            )));
+        }
+        Ok(())
+    }
+}
+
 pub struct Engine<'a> {
     scenario: &'a Scenario,
     now: u64,
@@ -142,6 +177,7 @@ pub struct Engine<'a> {
     medium_busy: bool,
     medium_turn: usize,
     out: VecDeque<Box<Packet>>,
+    #[allow(clippy::vec_box)] // the boxes themselves are used again
     spare: Vec<Box<Packet>>,
     tap: Option<&'a mut dyn Tap>,
     events: u64,
@@ -406,7 +442,7 @@ impl<'a> Engine<'a> {
     }
 
     fn run(&mut self, cancel: Option<&AtomicBool>) -> Result<(), SimError> {
-        let (mut same, mut checked_ns) = (0, NEVER);
+        let mut watch = Watch { cancel, same_time_events: 0, checked_ns: NEVER };
         while let Some((time, turn)) = self.heap.pop(self.scenario.duration_ns) {
             if let Turn::Event(SimEvent::Endpoint(id)) = turn {
                 if !self.is_due(id, time) {
@@ -416,38 +452,11 @@ impl<'a> Engine<'a> {
             self.now = time;
             self.events += 1;
             if self.events % CHECK_EVERY == 0 {
-                if cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
-                    return Err(SimError::Cancelled);
-                }
-                same = if time == checked_ns { same + CHECK_EVERY } else { 0 };
-                checked_ns = time;
-                if same >= SAME_TIME_EVENTS {
-                    return Err(SimError::Scenario(format!(
-                        "simulated time stands still at {time} ns; a fault of the simulator, please report the scenario"
-                    )));
-                }
+                watch.check(time)?;
             }
-            let event = match turn {
-                Turn::Packet(packet) => {
-                    self.cross(packet);
-                    continue;
-                }
-                Turn::Event(event) => event,
-            };
-            match event {
-                SimEvent::Delivery(channel) => self.on_delivery(channel),
-                SimEvent::Transmitter(channel) => self.on_transmitter(channel),
-                SimEvent::Late(slot) => {
-                    if let Some(packet) = self.late[slot].take() {
-                        self.cross_faulty(packet);
-                    }
-                }
-                SimEvent::Host(side) => self.on_host(side),
-                SimEvent::Endpoint(id) => self.on_wake(id),
-                SimEvent::Start(group) => self.start_flow(group),
-                SimEvent::Arrival(group) => self.next_arrival(group),
-                SimEvent::Series => self.on_series(),
-                SimEvent::Ping => self.on_ping(),
+            match turn {
+                Turn::Packet(packet) => self.arrive(packet),
+                Turn::Event(event) => self.on_event(event),
             }
         }
         if !self.heap.is_empty() {
@@ -456,11 +465,29 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    // --- channels and hosts ------------------------------------------------------------------
+    fn on_event(&mut self, event: SimEvent) {
+        match event {
+            SimEvent::Delivery(channel) => self.on_delivery(channel),
+            SimEvent::Transmitter(channel) => self.on_transmitter(channel),
+            SimEvent::Late(slot) => {
+                if let Some(packet) = self.late[slot].take() {
+                    self.arrive_late(packet);
+                }
+            }
+            SimEvent::Host(side) => self.on_host(side),
+            SimEvent::Endpoint(id) => self.on_timer(id),
+            SimEvent::Start(group) => self.start_flow(group),
+            SimEvent::Arrival(group) => self.next_arrival(group),
+            SimEvent::Series => self.on_series(),
+            SimEvent::Ping => self.on_ping(),
+        }
+    }
+
+    // --- links and hosts ---------------------------------------------------------------------
 
     /// Adds a packet to an access link of its flow.
     #[inline(always)]
-    fn put_on_access(&mut self, packet: Box<Packet>) {
+    fn enter_access(&mut self, packet: Box<Packet>) {
         if let Some(access) = &mut self.access {
             let crossing = access.enqueue(self.now, &packet);
             self.heap.push_packet(crossing, packet);
@@ -468,7 +495,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline(always)]
-    fn put_on_channel(&mut self, packet: Box<Packet>) {
+    fn enter_link(&mut self, packet: Box<Packet>) {
         let channel = if packet.down { DOWN } else { UP };
         if self.channels[channel].is_plain() {
             if let Some(crossing) = self.channels[channel].cross(self.now, &packet) {
@@ -476,11 +503,11 @@ impl<'a> Engine<'a> {
             }
             return;
         }
-        self.put_on_slow_channel(channel, packet);
+        self.offer(channel, packet);
     }
 
     #[inline(never)]
-    fn put_on_slow_channel(&mut self, channel: usize, packet: Box<Packet>) {
+    fn offer(&mut self, channel: usize, packet: Box<Packet>) {
         let wake = self.channels[channel].enqueue(self.now, packet);
         self.schedule(channel, wake);
         if self.channels[channel].shared && !self.medium_busy && self.channels[channel].has_waiting() {
@@ -553,20 +580,20 @@ impl<'a> Engine<'a> {
             return;
         }
         if a.twice {
-            self.cross_faulty(a.packet.clone());
+            self.arrive_late(a.packet.clone());
         }
-        self.cross_faulty(a.packet);
+        self.arrive_late(a.packet);
     }
 
     /// Out-of-line copy of `cross` for packets with a fault; keeps the hot loop small.
     #[inline(never)]
-    fn cross_faulty(&mut self, packet: Box<Packet>) {
-        self.cross(packet);
+    fn arrive_late(&mut self, packet: Box<Packet>) {
+        self.arrive(packet);
     }
 
     /// Handles a packet that has crossed a link.
     #[inline(always)]
-    fn cross(&mut self, mut packet: Box<Packet>) {
+    fn arrive(&mut self, mut packet: Box<Packet>) {
         self.hops_done += 1;
         packet.hop += 1;
         if packet.hop < self.hops {
@@ -574,7 +601,7 @@ impl<'a> Engine<'a> {
                 self.pass_tap(Place::Router, &packet);
             }
             if packet.hop == 1 {
-                self.put_on_channel(packet);
+                self.enter_link(packet);
             } else {
                 self.put_on_last_link(packet);
             }
@@ -594,7 +621,7 @@ impl<'a> Engine<'a> {
     fn depart(&mut self, packet: Box<Packet>) {
         self.pass_tap(if packet.down { Place::Server } else { Place::Client }, &packet);
         if self.access.is_some() {
-            self.put_on_access(packet);
+            self.enter_access(packet);
         } else {
             self.put_on_only_link(packet);
         }
@@ -602,12 +629,12 @@ impl<'a> Engine<'a> {
 
     #[inline(never)]
     fn put_on_only_link(&mut self, packet: Box<Packet>) {
-        self.put_on_channel(packet);
+        self.enter_link(packet);
     }
 
     #[inline(never)]
     fn put_on_last_link(&mut self, packet: Box<Packet>) {
-        self.put_on_access(packet);
+        self.enter_access(packet);
     }
 
     #[inline]
@@ -768,7 +795,7 @@ impl<'a> Engine<'a> {
     }
 
     /// A timer of an endpoint expired: of the delayed ACK, of its sender half, or of its reader.
-    fn on_wake(&mut self, id: EndpointId) {
+    fn on_timer(&mut self, id: EndpointId) {
         let (flow, mut cx) = self.endpoint(id);
         let role = id.role;
         let mut due = None;
@@ -794,7 +821,7 @@ impl<'a> Engine<'a> {
             let side = flow.ends[role].side;
             self.submit(side, Work::Turn(id));
         }
-        self.handle(id, |_, _| due);
+        self.respond(id, due);
     }
 
     fn on_series(&mut self) {

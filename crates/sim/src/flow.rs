@@ -36,6 +36,7 @@ pub struct Context<'a> {
     /// Departing packets, in order.
     pub out: &'a mut VecDeque<Box<Packet>>,
     /// Packets that have arrived; departing packets reuse their memory.
+    #[allow(clippy::vec_box)] // the boxes themselves are used again
     pub spare: &'a mut Vec<Box<Packet>>,
 }
 
