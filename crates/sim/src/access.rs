@@ -36,6 +36,7 @@ impl Access {
     }
 
     /// Adds a packet to the first or the last link of its direction.
+    // Inlined always: see channel.rs.
     #[inline(always)]
     pub fn enqueue(&mut self, now: u64, packet: &Packet) -> Crossing {
         let place = packet.flow.wrapping_add(1) as usize;

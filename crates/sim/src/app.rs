@@ -150,7 +150,7 @@ impl App {
     }
 
     /// Timer of the requesting side: writes a request.
-    #[inline(always)]
+    #[inline]
     pub fn ask(&mut self, now: u64, tx: &mut Sender) {
         if now >= self.ask_ns {
             self.write_request(now, tx);

@@ -214,12 +214,12 @@ impl Channel {
 
     /// The lab's emulator. PLAIN is const, so that the check folds away for a plain link, which has
     /// none.
-    #[inline(always)]
+    #[inline]
     fn emulator<const PLAIN: bool>(&self) -> Option<&Emulator> {
         self.emulator.as_ref().filter(|_| !PLAIN)
     }
 
-    #[inline(always)]
+    #[inline]
     fn transmit_time_ns<const PLAIN: bool>(&self, bytes: u32) -> u64 {
         let emulator = self.emulator::<PLAIN>();
         let bytes_ns = emulator.map_or_else(|| self.rate.time_ns(bytes), |e| e.transmit_time_ns(bytes));
@@ -265,6 +265,8 @@ impl Channel {
     }
 
     /// Adds a packet to a plain link; None: it is dropped.
+    // `inline(always)` on `start_ns` saves 0.9% of all instructions; on `send`, `crossing`, the lanes of
+    // heap.rs and `Access::enqueue` 0.6%; on `cross`: see engine.rs.
     #[inline(always)]
     pub fn cross(&mut self, now: u64, packet: &Packet) -> Option<Crossing> {
         let start_ns = self.start_ns::<true>(now, packet)?;

@@ -486,6 +486,8 @@ impl<'a> Engine<'a> {
     // --- links and hosts ---------------------------------------------------------------------
 
     /// Adds a packet to an access link of its flow.
+    // `inline(always)` here, in flow.rs, fifo.rs and on `send_new` saves 5.4% of all instructions, on
+    // `on_segment`, `write_and_send` and ACKs 1.8% more (bench/README.md, Inlining).
     #[inline(always)]
     fn enter_access(&mut self, packet: Box<Packet>) {
         if let Some(access) = &mut self.access {
@@ -683,7 +685,7 @@ impl<'a> Engine<'a> {
     // --- endpoints ---------------------------------------------------------------------------
 
     /// The flow of an endpoint, and the endpoint's context.
-    #[inline(always)]
+    #[inline]
     fn endpoint(&mut self, id: EndpointId) -> (&mut Flow, Context<'_>) {
         let flow = &mut self.flows[id.flow as usize];
         let cx = Context {
@@ -722,7 +724,7 @@ impl<'a> Engine<'a> {
         self.finish_response(id, asks);
     }
 
-    #[inline(always)]
+    #[inline]
     fn finish_response(&mut self, id: EndpointId, asks: bool) {
         let side = self.flows[id.flow as usize].ends[id.role].side;
         if !self.out.is_empty() {

@@ -37,6 +37,7 @@ impl Fifo {
 
     /// Removes the packets that have started by `now`. `is_exact`: also those that start just now;
     /// otherwise this is drawn.
+    // Inlined always: see engine.rs.
     #[inline(always)]
     pub fn release(&mut self, now: u64, is_exact: bool) {
         while let Some(head) = self.waiting.front().filter(|head| head.start_ns <= now) {
@@ -49,18 +50,18 @@ impl Fifo {
     }
 
     /// Number of packets that wait, as of the last `release`.
-    #[inline(always)]
+    #[inline]
     pub fn packets(&self) -> usize {
         self.waiting.len()
     }
 
-    #[inline(always)]
+    #[inline]
     pub fn has_room(&self, packet: &Packet) -> bool {
         self.limits.have_room(self.waiting.len(), self.waiting_bytes, packet)
     }
 
     /// Counts a packet until it starts.
-    #[inline(always)]
+    #[inline]
     pub fn hold(&mut self, start_ns: u64, packet: &Packet) {
         self.waiting_bytes += u64::from(packet.wire_bytes);
         let (wire_bytes, is_ack) = (packet.wire_bytes, packet.is_pure_ack());

@@ -57,6 +57,7 @@ impl Flow {
 
     /// Processes a segment at an end: the sender half gets its ACK, the receiver half its data,
     /// about which it asks the policy. Returns the reason for the ACK that is due, if any.
+    // Inlined always: see engine.rs.
     #[inline(always)]
     pub fn on_segment(&mut self, role: Role, p: Box<Packet>, cx: &mut Context) -> Option<Reason> {
         let end = &mut self.ends[role];
@@ -195,7 +196,7 @@ impl Flow {
 
     /// Schedules this end's wake-up for its next timer, and its peer's when the data read activated
     /// the peer's application.
-    #[inline(always)]
+    #[inline]
     fn schedule(&mut self, role: Role, cx: &mut Context) {
         let peer = role.other();
         for (role, wake_ns) in [(role, self.wake_ns(role)), (peer, self.app_wake_ns(peer))] {
@@ -243,7 +244,7 @@ impl Flow {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn output(&mut self, role: Role, due: &mut Option<Reason>, cx: &mut Context) {
         if self.ends[role].tx.has_output() {
             self.send_data(role, due, cx);
@@ -343,7 +344,7 @@ impl Flow {
     }
 
     /// Records an ACK that left: on its own with a reason, or on data.
-    #[inline(always)]
+    #[inline]
     fn on_ack_sent(&mut self, role: Role, reason: Option<Reason>, cx: &mut Context) {
         if role == Role::DataReceiver {
             match reason {
@@ -430,7 +431,7 @@ impl Flow {
     }
 
     /// The earliest timer of this end or its application.
-    #[inline(always)]
+    #[inline]
     pub fn wake_ns(&self, role: Role) -> u64 {
         let end = &self.ends[role];
         let timers = [end.tx.timer_ns, end.tx.pace_wake_ns(), end.rx.deadline_ns, end.rx.reader_ns];

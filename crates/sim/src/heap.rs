@@ -36,8 +36,8 @@ pub enum SimEvent {
 const NUMBER_BITS: u32 = 28;
 
 impl SimEvent {
-    // Always inlined: callers know the type, so that no branch remains.
-    #[inline(always)]
+    // Callers know the type: inlined, no branch remains.
+    #[inline]
     fn encode(self) -> Code {
         let (kind, number) = match self {
             SimEvent::Delivery(channel) => (0, channel),
@@ -60,7 +60,7 @@ impl SimEvent {
 pub struct Code(u32);
 
 impl Code {
-    #[inline(always)]
+    #[inline]
     pub fn event(self) -> SimEvent {
         let number = (self.0 & ((1 << NUMBER_BITS) - 1)) as usize;
         match self.0 >> NUMBER_BITS {
@@ -90,7 +90,7 @@ type Key = u128;
 /// Bits of the insertion count.
 const COUNT: Key = u32::MAX as Key;
 
-#[inline(always)]
+#[inline]
 fn time_ns(key: Key) -> u64 {
     (key >> 64) as u64
 }
@@ -137,7 +137,7 @@ impl Heap {
         self.arrivals.resize(self.arrivals.len() + links, 0);
     }
 
-    #[inline(always)]
+    #[inline]
     fn key(&mut self, time_ns: u64, since_ns: u64) -> Key {
         let inserted = self.inserted;
         self.inserted = inserted.wrapping_add(1);
@@ -145,6 +145,8 @@ impl Heap {
         u128::from(time_ns) << 64 | u128::from(!ahead << 32 | u64::from(inserted))
     }
 
+    // `inline(always)` here and on `push_packet` saves 1.4% of all instructions, on `Lane::push` some more
+    // (channel.rs).
     #[inline(always)]
     pub fn push(&mut self, time_ns: u64, event: SimEvent) {
         let key = self.key(time_ns, self.now_ns);
@@ -162,7 +164,7 @@ impl Heap {
     }
 
     /// Removes the next turn, with its time; None: there is none up to `until_ns`.
-    #[inline(always)]
+    #[inline]
     pub fn pop(&mut self, until_ns: u64) -> Option<(u64, Turn)> {
         if std::mem::take(&mut self.root_is_free) {
             self.close_roots();
@@ -193,7 +195,7 @@ impl Heap {
 
     /// The earliest time, and the place of its turn: one of the lanes (their number is const, to
     /// compare without a loop) or a tree.
-    #[inline(always)]
+    #[inline]
     fn first<const USED: usize>(&self) -> (u64, usize) {
         let (mut first_ns, mut source) = (self.timers.head_ns, TIMERS);
         let mut is_tied = false;
@@ -367,7 +369,7 @@ struct Arrival {
 
 impl Arrival {
     /// Its key, once everything before it on its link has arrived.
-    #[inline(always)]
+    #[inline]
     fn settled(&self, arrivals: &[u32]) -> Key {
         if self.is_behind {
             self.key & !COUNT | Key::from(arrivals[self.link as usize])
@@ -438,7 +440,7 @@ impl Lane {
     }
 
     /// Removes the head; afterwards the next one has to be found.
-    #[inline(always)]
+    #[inline]
     fn pop(&mut self) -> Option<Arrival> {
         if !self.strays.is_empty() && self.stray_is_head {
             return self.strays.pop().map(|stray| stray.0);
@@ -446,7 +448,7 @@ impl Lane {
         self.line.pop_front()
     }
 
-    #[inline(always)]
+    #[inline]
     fn find_head(&mut self, arrivals: &[u32]) {
         let Some(first) = self.line.front() else {
             self.head_ns = NEVER;

@@ -234,6 +234,7 @@ impl Receiver {
     /// Window that an ACK leaving now would advertise, from rcv_nxt: the right edge never moves
     /// back.
     // "MUST include a SWS avoidance algorithm in the receiver" [RFC 9293, 3.8.6.2.2]
+    // `inline(always)` here, on `event` and `report` saves 0.2% of all instructions.
     #[inline(always)]
     fn window_now(&mut self) -> u64 {
         if self.next_wnd == NEVER {
@@ -615,6 +616,7 @@ impl Receiver {
     }
 
     /// The fields of an ACK that leaves now.
+    // Inlined always: see engine.rs.
     #[inline(always)]
     pub fn ack_fields(&mut self) -> AckFields {
         let wnd = self.window_now();

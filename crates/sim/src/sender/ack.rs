@@ -79,7 +79,7 @@ impl News {
 impl Sender {
     /// Processes an ACK (on its own or on data). Returns the RTT visible on the wire: that of the
     /// first segment it covers that was sent once and not reported before.
-    #[inline(always)]
+    #[inline]
     pub fn on_ack(&mut self, now: u64, p: &Packet) -> Option<u64> {
         // RFC 9293, 3.10.7.4: old ACKs and ACKs of unsent data are ignored.
         if p.ack < self.una || p.ack > self.nxt {
@@ -120,7 +120,7 @@ impl Sender {
 
     /// Whether nothing is outstanding or expected: an ACK without SACK blocks changes at most the
     /// window. Each segment of a download carries such an ACK to the host that receives it.
-    #[inline(always)]
+    #[inline]
     fn is_at_rest(&self) -> bool {
         self.segments.is_empty()
             && self.timer == Timer::Off
@@ -148,7 +148,7 @@ impl Sender {
 
     /// Updates SND.WND (RFC 9293, 3.10.7.4), stored as its right edge, which never moves back (RFC
     /// 9293, 3.8.6). Returns true when it moved.
-    #[inline(always)]
+    #[inline]
     fn update_peer_window(&mut self, p: &Packet) -> bool {
         let right = p.ack + u64::from(p.wnd_bytes);
         let moved = right > self.wnd_right;

@@ -47,6 +47,8 @@ impl Sender {
     }
 
     /// The next segment that may leave at `now`; lost ones come first (RFC 6675, 4, NextSeg()).
+    // `inline(always)` here, on `next_lost` and `send_unsent` saves 1.2% of all instructions; on
+    // `send_new`: see engine.rs.
     #[inline(always)]
     pub fn next_segment(&mut self, now: u64) -> Option<Outgoing> {
         self.pace_waits = false;
