@@ -61,7 +61,7 @@ const PER_DECADE: f64 = 40.0;
 
 impl Quantiles {
     /// Exact quantiles in nanoseconds: quantile q is the smallest value that at least a share q of
-    /// all values does not exceed. The buckets are those of [`Times`].
+    /// all values does not exceed. The buckets are those of `Times`.
     pub fn exact(mut values: Vec<u64>) -> Quantiles {
         values.sort_unstable();
         let Some(&max) = values.last() else { return Quantiles::default() };
