@@ -3,6 +3,7 @@
 the scorer; and two stories rebuilt here."""
 
 import json
+import shutil
 import socket
 import struct
 from dataclasses import replace
@@ -231,6 +232,71 @@ def test_a_busy_link_counts_from_its_settled_part() -> None:
 
 def _judge(folder: Path) -> dict[str, judging.Verdict]:
     return {verdict.place: verdict for verdict in judging.verdicts(folder)}
+
+
+def _known(cause: str, **more: object) -> dict[str, object]:
+    """What truth.json says of the shipped capture: an upload to port 5201, limited by a link."""
+    told = {"story": "deep-queue", "split": JUDGING, "cause": cause, "data_from": "client"}
+    return told | {"port": 5201, "must_say": ""} | more
+
+
+@pytest.fixture
+def bulk(tmp_path: Path) -> Path:
+    """A folder with one case; its truth is yet to be written."""
+    folder = tmp_path / "deep-queue-1"
+    folder.mkdir()
+    for place in judging.PLACES:
+        shutil.copy(ROOT / "python/ackwise/captures/bulk.pcap", folder / f"{place}.pcap")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("known", "outcome", "why"),
+    [
+        (_known("link"), judging.RIGHT, ""),
+        (_known("link", must_say="slowest link"), judging.RIGHT, ""),
+        (_known("link", must_say="was reset"), judging.WRONG, "does not say was reset"),
+        (_known("send-buffer"), judging.WRONG, "says link"),
+        (_known("link", port=99), judging.WRONG, "says nothing"),
+    ],
+    ids=["cause", "words", "words that are missing", "another cause", "another port"],
+)
+def test_a_verdict_is_held_against_the_truth(
+    bulk: Path, known: dict[str, object], outcome: str, why: str
+) -> None:
+    (bulk / "truth.json").write_text(json.dumps(known))
+    found = list(judging.verdicts(bulk.parent))
+    assert [(one.place, one.outcome, one.why) for one in found] == [
+        (place, outcome, why) for place in judging.PLACES
+    ]
+
+
+def test_an_advice_that_would_not_help_is_wrong(
+    bulk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (bulk / "truth.json").write_text(json.dumps(_known("link")))
+    harmful = replace(truth.CAUSES["link"], wrong_advice="cake")
+    monkeypatch.setitem(truth.CAUSES, "link", harmful)
+    assert {one.why for one in judging.verdicts(bulk.parent)} == {"advises cake"}
+    monkeypatch.setitem(truth.CAUSES, "link", replace(harmful, owners=("sender",)))
+    assert {one.why for one in judging.verdicts(bulk.parent)} == {"tells the path"}
+
+
+def test_totals_show_no_verdict_unless_asked(
+    bulk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (bulk / "truth.json").write_text(json.dumps(_known("send-buffer")))
+    found = list(judging.verdicts(bulk.parent))
+    assert judging.document(found, details=False)["totals"] | {"sure": 0, "sure_right": 0} == {
+        "captures": 3, "wrong": 3, "right_share": 0.0, "sure": 0, "sure_right": 0,
+        "contradictions": 0,
+    }  # fmt: skip
+    assert "verdicts" not in judging.document(found, details=False)
+    assert len(judging.document(found, details=True)["verdicts"]) == 3
+    judging.show(found, details=False)
+    assert "deep-queue" not in capsys.readouterr().out
+    judging.show(found, details=True)
+    assert "deep-queue-1" in capsys.readouterr().out
 
 
 @needs_root
