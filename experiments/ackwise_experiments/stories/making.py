@@ -5,10 +5,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ackwise.bounded import parse_json
 from ackwise.errors import InputError, RunError
@@ -127,11 +128,10 @@ def _path(case: Case, inside: dict[str, str]) -> Iterator[Process]:
 
 
 @contextmanager
-def _shell(namespace: str, command: str, folder: Path) -> Iterator[Process]:
+def _shell(namespace: str, command: str, folder: Path, log: str) -> Iterator[Process]:
     words = namespaces.inside(namespace, "sh", "-c", command.format(folder=folder))
-    log = (folder / "server.log").open("a")
-    with log, started(
-        words, stdout=log, stderr=log, environment=_environment(), new_session=True
+    with (folder / log).open("a") as out, started(
+        words, stdout=out, stderr=out, environment=_environment(), new_session=True
     ) as process:  # fmt: skip
         yield process
 
@@ -141,52 +141,74 @@ def _listens(namespace: str, port: int) -> bool:
     return any(f":{port} " in line for line in done.stdout.splitlines())
 
 
+@contextmanager
+def _serving(namespace: str, command: str, port: int, folder: Path) -> Iterator[None]:
+    """Once it listens."""
+    with _shell(namespace, command, folder, "server.log") as server:
+        await_ready(lambda: _listens(namespace, port), "stories: the server", server, _SPARE_S)
+        yield
+
+
 def _ask(namespace: str, case: Case, folder: Path) -> None:
     """Until the client's commands have ended. How they end is part of some stories."""
-    words = namespaces.inside(namespace, "sh", "-c", case.ask.format(folder=folder))
-    log = (folder / "client.log").open("a")
-    with log, started(
-        words, stdout=log, stderr=log, environment=_environment(), new_session=True
-    ) as client:  # fmt: skip
+    with _shell(namespace, case.ask, folder, "client.log") as client:
         hurry(client.pid)
         await_end(client, f"stories: {case.name}: the client", _ASK_S)
 
 
+def _begin(path: Process, case: Case, router: Path) -> int:
+    """Tells the path what to be; its time 0, monotonic nanoseconds."""
+    start_ns = time.monotonic_ns()
+    settings = {"down": case.down, "up": case.up, "seed": case.name}
+    assert path.stdin is not None
+    path.stdin.write(json.dumps(settings | {"start_ns": start_ns, "router": str(router)}) + "\n")
+    path.stdin.flush()
+    return start_ns
+
+
+def _end(path: Process) -> Mapping[str, Any]:
+    """What passed each way."""
+    done = await_end(path, "stories: the path", _SPARE_S)
+    if done.returncode:
+        raise RunError(f"stories: the path: {said(done)[-300:]}")
+    account: dict[str, Any] = parse_json(done.stdout.encode(), _SAID_BYTES_MAX)
+    return account
+
+
+def _keep(case: Case, folder: Path, to: Path, known: truth.Truth) -> None:
+    sender, receiver = truth.ends(case)
+    to.mkdir(parents=True, exist_ok=True)
+    for name, kept in (
+        (f"{sender}.pcap", "sender.pcap"),
+        (f"{receiver}.pcap", "receiver.pcap"),
+        *((name, name) for name in ("router.pcap", "server.log", "client.log", f"{sender}.ss")),
+    ):
+        (to / kept).write_bytes((folder / name).read_bytes())
+    (to / "truth.json").write_text(json.dumps(asdict(known), indent=1), encoding="utf-8")
+
+
 def run_once(case: Case, to: Path) -> truth.Truth:
     """Captures and truth.json in the folder. RunError when a program failed."""
+    sender, receiver = truth.ends(case)
     with temporary_folder() as folder, ExitStack() as stack, ExitStack() as recorded:
-        folder.chmod(0o755)
+        folder.chmod(0o755)  # servers may run as other users
         inside = {
             end: stack.enter_context(namespaces.namespace(end[0])) for end in (SERVER, CLIENT)
         }
         _prepare(case, folder)
         path = stack.enter_context(_path(case, inside))
-        captures = {}
         for end, namespace in inside.items():
             _set_up(case, namespace, end)
-            captures[end] = folder / f"{end}.pcap"
-            recorded.enter_context(host.captured(namespace, captures[end]))
+            recorded.enter_context(host.captured(namespace, folder / f"{end}.pcap"))
             recorded.enter_context(watch.watching(namespace, folder / f"{end}.ss"))
-        if case.serve_also:
-            also = stack.enter_context(_shell(inside[SERVER], case.serve_also, folder))
-            await_ready(lambda: _listens(inside[SERVER], OTHER), "the other server", also, 30)
-        server = stack.enter_context(_shell(inside[SERVER], case.serve, folder))
-        await_ready(lambda: _listens(inside[SERVER], case.port), "the server", server, 30)
-        router, start_ns = folder / "router.pcap", time.monotonic_ns()
-        settings = {"down": case.down, "up": case.up, "seed": case.name}
-        assert path.stdin is not None
-        path.stdin.write(
-            json.dumps(settings | {"start_ns": start_ns, "router": str(router)}) + "\n"
-        )
-        path.stdin.flush()
+        for command, port in ((case.serve_also, OTHER), (case.serve, case.port)):
+            if command:
+                stack.enter_context(_serving(inside[SERVER], command, port, folder))
+        start_ns = _begin(path, case, folder / "router.pcap")
         _ask(inside[CLIENT], case, folder)
-        sender, receiver = truth.ends(case)
         counters = watch.counters(inside[sender])
         recorded.close()
-        done = await_end(path, "stories: the path", _SPARE_S)
-        if done.returncode:
-            raise RunError(f"stories: the path: {said(done)[-300:]}")
-        account = parse_json(done.stdout.encode(), _SAID_BYTES_MAX)
+        account = _end(path)
         samples = {
             end: truth.judged(watch.read((folder / f"{end}.ss").read_text()), case, end)
             for end in inside
@@ -196,12 +218,5 @@ def run_once(case: Case, to: Path) -> truth.Truth:
             case, samples[sender], samples[receiver], account[data], account[back], counters
         )
         known = truth.tell(seen, start_ns + time.time_ns() - time.monotonic_ns())
-        to.mkdir(parents=True, exist_ok=True)
-        for place, name in (("sender", sender), ("receiver", receiver)):
-            (to / f"{place}.pcap").write_bytes(captures[name].read_bytes())
-        (to / "router.pcap").write_bytes(router.read_bytes())
-        for name in ("server.log", "client.log", f"{sender}.ss"):
-            if (folder / name).exists():
-                (to / name).write_bytes((folder / name).read_bytes())
-        (to / "truth.json").write_text(json.dumps(asdict(known), indent=1), encoding="utf-8")
+        _keep(case, folder, to, known)
         return known
