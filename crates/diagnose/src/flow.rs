@@ -233,6 +233,7 @@ impl<O: Observer> Flow<O> {
                 is_answered: half.is_answered,
                 mss_bytes: half.mss_bytes(),
                 distance_ns: [distances_ns[e], distances_ns[1 - e]],
+                ecn: self.ecn(),
                 handshake: self.handshake,
                 handshake_ns: self.handshake.map(|handshake| handshake.distance_ns(1 - e)),
             }

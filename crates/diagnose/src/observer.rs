@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! What watches the steps of one half.
 
-use crate::report::Handshake;
+use crate::report::{Ecn, Handshake};
 use crate::step::Step;
 use serde::Serialize;
 
@@ -40,6 +40,8 @@ pub struct End {
     pub mss_bytes: u32,
     /// Minimum RTT between the capture point and the data sender, then the receiver; nanoseconds.
     pub distance_ns: [Option<u64>; 2],
+    /// Version of ECN; None where a SYN was not captured.
+    pub ecn: Option<Ecn>,
     /// The handshake, if all of it was captured.
     pub handshake: Option<Handshake>,
     /// Time that the receiver took for its answer in the handshake, nanoseconds.

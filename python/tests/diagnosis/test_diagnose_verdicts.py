@@ -36,10 +36,11 @@ def again(half: Half) -> int:
     return int(sum(sent["retransmissions"].values()) + sent["window_probes"] + unseen)
 
 
-def marks(half: Half) -> int:
-    """Congestion marks that the receiver reported, or the sender answered."""
+def marks(connection: Any, half: Half) -> int:
+    """Congestion marks that the receiver reported; a SYN-ACK has the flag of classic ECN, too."""
     acks = half["counts"]["acks"]
-    return int(acks["ece_packets"] + acks["ce_reported_packets"])
+    is_accurate = connection["ecn"] == "accurate"
+    return int(acks["ce_reported_packets"] if is_accurate else max(0, acks["ece_packets"] - 1))
 
 
 def queued(half: Half) -> bool:
@@ -101,7 +102,7 @@ def longest_s(half: Half, limit: str) -> float:
 # What a limit needs: connection, half and the limit's seconds.
 NEEDS: dict[str, Callable[[Any, Half, float], bool]] = {
     "timeout": lambda _c, h, s: again(h) > 0 and s <= TIMER_MAX_S * 2 * again(h),
-    "congestion-window": lambda _c, h, _s: again(h) + marks(h) > 0,
+    "congestion-window": lambda c, h, _s: again(h) + marks(c, h) > 0,
     "policer": lambda _c, h, _s: again(h) > 0,
     "ack-stall": lambda _c, h, _s: h["acking"]["newest_ns"]["max"] >= LATE_MS * 1e6,
     "receive-window": lambda _c, h, _s: full(h),

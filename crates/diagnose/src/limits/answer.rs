@@ -87,6 +87,7 @@ mod tests {
             is_answered: true,
             mss_bytes: 1448,
             distance_ns: [Some(50 * MS), answered_ns],
+            ecn: None,
             handshake: None,
             handshake_ns: answered_ns,
         }

@@ -11,6 +11,7 @@ use super::wait::DELAYED_ACK_NS;
 use crate::distance::is_at_host;
 use crate::observer::End;
 use crate::observers::Half;
+use crate::report::Ecn;
 use serde::Serialize;
 
 pub(super) const MS: u64 = 1_000_000;
@@ -129,7 +130,11 @@ impl Figures<'_> {
 
     fn nothing_lost(&self) -> bool {
         let Half { counts, .. } = self.half;
-        let marks = counts.acks.ece_packets + counts.acks.ce_reported_packets + counts.sent.cwr_packets;
+        // One bit of Accurate ECN's counter is that of ECE, and a SYN-ACK agrees to ECN by it.
+        let marks = match self.end.ecn {
+            Some(Ecn::Accurate) => counts.acks.ce_reported_packets,
+            _ => counts.acks.ece_packets.saturating_sub(1),
+        };
         counts.sent.retransmissions.total() + marks == 0
     }
 
@@ -255,6 +260,7 @@ pub(super) mod tests {
             is_answered: true,
             mss_bytes: MSS as u32,
             distance_ns: [Some(MS), Some(24 * MS)],
+            ecn: Some(Ecn::Classic),
             handshake: Some(handshake),
             handshake_ns: Some(25 * MS),
         };
@@ -387,6 +393,22 @@ pub(super) mod tests {
         let end = End { distance_ns: [Some(24 * MS), Some(MS)], ..end };
         check(&mut half, &end);
         assert!(half.limits.refuted.is_empty());
+    }
+
+    #[test]
+    fn marks_reduce_a_congestion_window_as_losses_do() {
+        let is_refuted = |ecn, ece_packets, ce_reported_packets| {
+            let (mut half, end) = sound(Limit::CongestionWindow);
+            half.counts.sent.retransmissions = Default::default();
+            half.counts.acks.ece_packets = ece_packets;
+            half.counts.acks.ce_reported_packets = ce_reported_packets;
+            check(&mut half, &End { ecn: Some(ecn), ..end });
+            !half.limits.refuted.is_empty()
+        };
+        assert!(!is_refuted(Ecn::Classic, 2, 0));
+        assert!(is_refuted(Ecn::Classic, 1, 0), "the SYN-ACK's");
+        assert!(!is_refuted(Ecn::Accurate, 100, 1));
+        assert!(is_refuted(Ecn::Accurate, 100, 0), "bits of the counter");
     }
 
     #[test]
