@@ -128,16 +128,6 @@ impl Figures<'_> {
         2 * long_ns > all_ns
     }
 
-    fn nothing_lost(&self) -> bool {
-        let Half { counts, .. } = self.half;
-        // One bit of Accurate ECN's counter is that of ECE, and a SYN-ACK agrees to ECN by it.
-        let marks = match self.end.ecn {
-            Some(Ecn::Accurate) => counts.acks.ce_reported_packets,
-            _ => counts.acks.ece_packets.saturating_sub(1),
-        };
-        counts.sent.retransmissions.total() + marks == 0
-    }
-
     fn no_queue(&self) -> bool {
         !self.has_queue() && self.judgment().link_bytes_per_s.is_none()
     }
@@ -182,6 +172,17 @@ impl Figures<'_> {
     }
 }
 
+/// Whether nothing was lost or marked on the way.
+pub(super) fn is_lossless(half: &Half, end: &End) -> bool {
+    let counts = &half.counts;
+    // One bit of Accurate ECN's counter is that of ECE, and a SYN-ACK agrees to ECN by it.
+    let marks = match end.ecn {
+        Some(Ecn::Accurate) => counts.acks.ce_reported_packets,
+        _ => counts.acks.ece_packets.saturating_sub(1),
+    };
+    counts.sent.retransmissions.total() + marks == 0
+}
+
 /// What a limit needs, and what contradicts it otherwise.
 struct Rule {
     limit: Limit,
@@ -198,8 +199,8 @@ const fn rule(limit: Limit, because: Because, is_broken: fn(&Figures<'_>) -> boo
 const RULES: [Rule; 15] = [
     rule(Limit::Handshake, Because::HandshakeWasShorter, |f| f.handshake_was_shorter()),
     rule(Limit::SlowStart, Because::GrewTooLittle, |f| f.grew_too_little()),
-    rule(Limit::CongestionWindow, Because::NothingLost, |f| f.nothing_lost()),
-    rule(Limit::Policer, Because::NothingLost, |f| f.nothing_lost()),
+    rule(Limit::CongestionWindow, Because::NothingLost, |f| is_lossless(f.half, f.end)),
+    rule(Limit::Policer, Because::NothingLost, |f| is_lossless(f.half, f.end)),
     rule(Limit::Link, Because::NoQueue, |f| f.no_queue()),
     rule(Limit::ReturnPath, Because::NoQueue, |f| !f.has_queue()),
     rule(Limit::ReceiveWindow, Because::WindowHadRoom, |f| f.window_had_room()),

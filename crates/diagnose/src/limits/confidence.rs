@@ -3,6 +3,7 @@
 //!
 //! It is sure if nothing speaks against it: no row of [`DOUBTS`] and none of [`RIVALS`].
 
+use super::check::is_lossless;
 use super::judgment::{Judgment, Share};
 use super::limit::Limit;
 use super::wait::DELAYED_ACK_NS;
@@ -148,6 +149,10 @@ impl Verdict<'_> {
         buckets.filter(|&(upper, _)| upper >= DELAYED_ACK_NS).map(|(_, count)| u64::from(count)).sum()
     }
 
+    fn few_pauses(&self) -> bool {
+        (self.half.rate.idle.total_ns as f64) < PAUSES * self.share.ns as f64
+    }
+
     fn lost_packets(&self) -> bool {
         let counts = &self.half.counts;
         counts.acks.missed_segments as f64 > LOST * counts.sent.segments as f64
@@ -205,7 +210,7 @@ const DOUBTS: [Row<Doubt>; 8] = [
     row(STEADY, Doubt::ChangesOften, |v| v.changes_often()),
     row(EVENTFUL, Doubt::FewEvents, |v| v.events() < EVENTS),
     row(FROM_START, Doubt::NoHandshake, |v| v.end.handshake.is_none()),
-    row(&[Limit::SendingApplication], Doubt::FewPauses, |v| (v.half.rate.idle.total_ns as f64) < PAUSES * v.share.ns as f64),
+    row(&[Limit::SendingApplication], Doubt::FewPauses, |v| v.few_pauses()),
     row(QUEUED, Doubt::NoQueue, |v| v.queue_share() < QUEUE),
 ];
 
@@ -214,15 +219,16 @@ const fn rival(limit: Limit, told_by: Evidence) -> Rival {
 }
 
 #[rustfmt::skip]
-const RIVALS: [Row<Rival>; 9] = [
+const RIVALS: [Row<Rival>; 10] = [
     row(&[Limit::Link], rival(Limit::SendingApplication, Evidence::CountersAtSender), |v| v.queue_share() < QUEUE),
     row(&[Limit::Link], rival(Limit::Processor, Evidence::CaptureAtReceiver), |v| !v.is_at_receiver()),
     row(&[Limit::Link], rival(Limit::Processor, Evidence::CaptureFromStart), |v| v.is_at_receiver() && v.end.handshake.is_none()),
     row(&[Limit::SendBuffer], rival(Limit::SendingApplication, Evidence::CountersAtSender), |_| true),
-    row(&[Limit::SendBuffer], rival(Limit::CongestionWindow, Evidence::CountersAtSender), |v| v.half.counts.sent.retransmissions.total() > 0),
+    row(&[Limit::SendBuffer], rival(Limit::CongestionWindow, Evidence::CountersAtSender), |v| !is_lossless(v.half, v.end)),
     row(&[Limit::CongestionWindow], rival(Limit::Policer, Evidence::SlowerSender), |v| v.half.counts.sent.retransmissions.total() >= POLICED && v.queue_share() < QUEUE),
     row(&[Limit::Policer], rival(Limit::CongestionWindow, Evidence::CaptureAtSender), |v| !v.is_at_sender()),
     row(&[Limit::Timeout], rival(Limit::SendingApplication, Evidence::CaptureAtSender), |v| !v.is_at_sender()),
+    row(&[Limit::SendingApplication], rival(Limit::SendBuffer, Evidence::CountersAtSender), |v| v.few_pauses()),
     row(&[Limit::SendingApplication], rival(Limit::Timeout, Evidence::CaptureAtSender), |v| !v.is_at_sender() && v.half.counts.sent.retransmissions.total() > 0),
 ];
 
@@ -289,7 +295,8 @@ mod tests {
     fn a_verdict_is_sure_until_one_figure_speaks_against_it() {
         for (limit, doubt, change) in RAISES {
             assert_eq!(weighed(limit, |_, _| ()), (Confidence::Sure, vec![], vec![]), "{limit:?}");
-            assert_eq!(weighed(limit, change), (Confidence::Likely, vec![doubt], vec![]));
+            let (confidence, doubts, _) = weighed(limit, change);
+            assert_eq!((confidence, doubts), (Confidence::Likely, vec![doubt]));
         }
         let has_case = |row: &Row<Doubt>| RAISES.iter().any(|(_, doubt, _)| *doubt == row.is);
         assert!(DOUBTS.iter().all(has_case));
@@ -324,6 +331,10 @@ mod tests {
             h.limits.rtt_mean_ns = Some(29 * MS);
             h.counts.sent.retransmissions.fast = 8;
         };
+        assert_eq!(
+            rivals(Limit::SendingApplication, |h, _| h.rate.idle.total_ns = 7 * SECOND),
+            [Limit::SendBuffer]
+        );
         assert_eq!(rivals(Limit::CongestionWindow, |_, _| ()), []);
         assert_eq!(rivals(Limit::CongestionWindow, lossy), [Limit::Policer]);
         for (limit, rival) in [
