@@ -10,6 +10,9 @@ connection's first packet in the capture and after its last one is not judged. `
 captures below 95%. The true limits are given in the sender's time; the receiver sees them half an
 RTT later.
 
+Each connection also has one verdict, the limit with the most time. How many of those said to be
+sure or likely name the true one is printed last.
+
 Kinds marked * cannot be decided from that place (docs/inside/diagnose.md); they are left out of the
 sums and of the matrix.
 """
@@ -33,6 +36,7 @@ ENOUGH = 0.95
 UNDECIDABLE = {("processor", "sender"), ("processor", "router")}
 
 Confusion = dict[tuple[str, str], int]
+Verdicts = list[tuple[str, bool]]  # how sure each one is, and whether it is right
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class Judged:
     truth: dict[str, Any]
     place: str
     named_ns: Confusion
+    verdicts: Verdicts
 
     @property
     def ns(self) -> int:
@@ -60,14 +65,28 @@ class Judged:
         return sum(ns for (true, named), ns in self.named_ns.items() if true == named) / self.ns
 
 
-def _spans(diagnosis: Any, wanted: dict[str, Any], data_from: str) -> list[Any]:
-    """The diagnosed periods of the direction being judged."""
+def _judgment(diagnosis: Any, wanted: dict[str, Any], data_from: str) -> Any:
+    """The judgment of the direction that has a truth."""
     for connection in diagnosis["connections"]:
         ports = [int(end.rsplit(":", 1)[1]) for end in connection["endpoints"]]
         if sorted(ports) == sorted((wanted["client_port"], wanted["server_port"])):
             half = connection["halves"][ports.index(wanted[f"{data_from}_port"])]
-            return list(half["limits"]["spans"])
-    return []
+            return half["limits"]
+    return {"spans": [], "limits": {}, "confidence": "undecided"}
+
+
+def _most(times: dict[str, float]) -> str:
+    return max(times, key=lambda limit: times[limit], default="")
+
+
+def _verdicts(truth: dict[str, Any], diagnosis: Any) -> Iterator[tuple[str, bool]]:
+    for wanted in truth["connections"]:
+        true: dict[str, float] = defaultdict(float)
+        for interval in wanted["intervals"]:
+            true[interval["limit"]] += interval["to_s"] - interval["from_s"]
+        found = _judgment(diagnosis, wanted, truth["data_from"])
+        named = _most({limit: share["ns"] for limit, share in found["limits"].items()})
+        yield found["confidence"], named == _most(true)
 
 
 def _overlaps(truth: dict[str, Any], place: str, diagnosis: Any) -> Iterator[tuple[str, str, int]]:
@@ -76,7 +95,7 @@ def _overlaps(truth: dict[str, Any], place: str, diagnosis: Any) -> Iterator[tup
     way_ns = round(rtt_ms * 1e6 / 2) if place == "receiver" else 0
     start_ns = diagnosis["start_unix_ns"] - way_ns
     for wanted in truth["connections"]:
-        spans = _spans(diagnosis, wanted, truth["data_from"])
+        spans = _judgment(diagnosis, wanted, truth["data_from"])["spans"]
         for interval in wanted["intervals"]:
             began_ns = truth["start_ns"] + round(interval["from_s"] * 1e9)
             ended_ns = truth["start_ns"] + round(interval["to_s"] * 1e9)
@@ -93,7 +112,7 @@ def judged(folder: Path, truth: dict[str, Any], place: str) -> Judged:
     diagnosis = engine.diagnose([str(folder / f"{place}.pcap")])
     for true, named, ns in _overlaps(truth, place, diagnosis):
         named_ns[true, named] += ns
-    return Judged(folder, truth, place, named_ns)
+    return Judged(folder, truth, place, named_ns, list(_verdicts(truth, diagnosis)))
 
 
 def chosen(args: argparse.Namespace) -> Iterator[Judged]:
@@ -138,6 +157,14 @@ def show(all_judged: list[Judged]) -> None:
         by_part = sorted(row.items(), key=lambda cell: -cell[1])
         named = ", ".join(f"{name} {100 * part / whole:.1f}%" for name, part in by_part)
         print(f"{true:24}{named}")
+    _show_confidence([one for judged in decided for one in judged.verdicts])
+
+
+def _show_confidence(verdicts: Verdicts) -> None:
+    print()
+    for confidence in dict.fromkeys(sorted(name for name, _ in verdicts)):
+        right = [is_right for name, is_right in verdicts if name == confidence]
+        print(f"{confidence:24}{len(right)} verdicts, {sum(right)} right")
 
 
 def main() -> int:
