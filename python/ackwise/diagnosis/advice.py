@@ -219,8 +219,7 @@ def _link(transfer: Transfer) -> Advice:
         return Advice(
             f"{because}; its queue raises the RTT from {time(least)} to {time(rtt)}",
             PATH,
-            "more throughput needs a faster link. Bufferbloat can be removed by shaping on the "
-            "router upstream of it",
+            f"{saying.remedy}: shape on the router upstream of it",
             line,
             helps=False,
         )
@@ -234,8 +233,7 @@ def _policer(transfer: Transfer) -> Advice:
         f"packets above {rate(bps)} are dropped without a queue: {transfer.lost_share:.1%} of all "
         "packets",
         PATH,
-        "shape to slightly less than that on the sender's side of the policer, so that packets are "
-        "queued instead of dropped",
+        _plain(SAYINGS["policer"].remedy),
         shaper(bps),
         helps=False,
     )
@@ -343,8 +341,7 @@ def _stall(transfer: Transfer) -> Advice:
             "a short segment waits for the ACK of the previous one, which the receiver delays: "
             f"{time(count_s)} in total",
             SENDER,
-            "set TCP_NODELAY in the sending application, or write head and body in one call"
-            f"{_acks_at_once(transfer)}",
+            f"{_plain(SAYINGS['ack-stall'].remedy)}{_acks_at_once(transfer)}",
             "int on = 1; setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);",
         )
     buffer = _RECEIVE if kind == "receive-window" else _SEND
