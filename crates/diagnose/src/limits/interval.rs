@@ -53,6 +53,13 @@ pub(super) struct Interval {
     pub queued_before: Mean,
     /// Time for which the receiver's host kept data that its ACK policy would have acknowledged.
     pub kept: Mean,
+    /// Bursts of full segments, and those of them that no ACK prompted.
+    pub bursts: u32,
+    pub own_bursts: u32,
+    /// Packets after which the sender had less than a segment left.
+    pub partial_packets: u32,
+    /// The highest rate at which a few packets passed the path, bytes per second.
+    pub passed_bytes_per_s: u64,
 }
 
 /// A mean of times, if any were seen.
@@ -129,6 +136,10 @@ impl Interval {
         self.queued_behind.merge(next.queued_behind);
         self.queued_before.merge(next.queued_before);
         self.kept.merge(next.kept);
+        self.bursts += next.bursts;
+        self.own_bursts += next.own_bursts;
+        self.partial_packets += next.partial_packets;
+        self.passed_bytes_per_s = self.passed_bytes_per_s.max(next.passed_bytes_per_s);
     }
 
     /// Queueing delay of ACKs on the return path.

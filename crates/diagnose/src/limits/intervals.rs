@@ -4,6 +4,7 @@
 use super::interval::Interval;
 use super::packed::Packed;
 use super::wait::{Wait, Waited};
+use super::writes::{Burst, Writes};
 use crate::step::{Ack, AckKind, DataKind, Step};
 use ackwise_capture::tcp_flag;
 
@@ -13,8 +14,11 @@ const INTERVALS_MAX: usize = 2048;
 const SHORTEST_NS: u64 = 5_000_000;
 /// A gap of at least this many intervals becomes an interval of its own.
 const LONG_GAPS: u64 = 2;
+/// RTTs for which the last sample stands for those that a recovery does not have.
+const REMEMBERED_RTTS: u64 = 8;
 /// A receiver owes an ACK for two segments; with more pending, its host has not processed them.
 const KEPT_PACKETS: u32 = 4;
+const OWED_PACKETS: u32 = 2;
 
 /// All intervals of a direction.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +28,7 @@ pub(super) struct Intervals {
     all: Vec<Interval>,
     now: Option<Interval>,
     shortest_ns: u64,
+    writes: Writes,
     /// Time of the last acknowledgment, and time since which nothing is in flight.
     answered_ns: u64,
     emptied_ns: Option<u64>,
@@ -59,6 +64,7 @@ impl Intervals {
         self.wrote_ns.get_or_insert(step.time_ns.saturating_sub(waited_ns));
         let gap_ns = waited.until_ack.1 + waited.since_ack.1;
         let length_ns = self.length_ns(step);
+        let burst = self.writes.sent(step, gap_ns);
         let now = self.now.get_or_insert_with(|| Interval::at((step.time_ns - gap_ns).max(began_ns)));
         // The gap belongs to the interval that contains it, or is an interval of its own if it is
         // long.
@@ -75,11 +81,16 @@ impl Intervals {
         }
         let now = self.now.get_or_insert_with(|| Interval::at(step.time_ns));
         now.packets += 1;
+        now.bursts += u32::from(burst.is_some());
+        now.own_bursts += u32::from(burst == Some(Burst::Own));
         match data.kind {
             DataKind::New | DataKind::OutOfOrder => now.new_bytes += u64::from(data.new_bytes),
             _ => now.again_bytes += data.end - data.start,
         }
         now.recoveries += u32::from(data.begins_recovery);
+        let is_partial =
+            data.kind == DataKind::New && (data.end - data.start) % u64::from(data.mss_bytes) != 0;
+        now.partial_packets += u32::from(is_partial);
         // Data used part of the RTT to the sender on its way here, and an ACK the rest.
         let distance_ns = data.sender.distance_ns;
         self.distance_ns = Some(distance_ns);
@@ -112,10 +123,16 @@ impl Intervals {
             self.emptied_ns.get_or_insert(step.time_ns);
         }
         now.acks += 1;
+        if let Some(bytes_per_s) = self.writes.acked(step, ack) {
+            now.passed_bytes_per_s = now.passed_bytes_per_s.max(bytes_per_s);
+        }
         if let Some(queued_ns) = step.queued_ns {
             now.queued_behind.add(queued_ns);
         }
-        if let (Some(newest_ns), true) = (ack.newest_ns, ack.packets_left >= KEPT_PACKETS) {
+        // What lies above a hole that is filled now arrived long ago.
+        let fills_hole = ack.is_recovery && ack.packets > OWED_PACKETS;
+        let is_kept = ack.packets_left >= KEPT_PACKETS && !fills_hole;
+        if let (Some(newest_ns), true) = (ack.newest_ns, is_kept) {
             now.kept.add(newest_ns.saturating_sub(step.least_ns[step.from].unwrap_or(0)));
         }
         now.acked_bytes += ack.acked_bytes;
@@ -169,13 +186,7 @@ impl Intervals {
         }
         self.ended_ns = self.emptied_ns.map_or(0, |_| self.answered_ns);
         self.all = std::mem::take(&mut self.done).unpack();
-        let mut near_rtt_ns = self.all.iter().find(|i| i.rtts > 0).map(|i| i.rtt_min_ns);
-        for interval in &mut self.all {
-            if interval.rtts > 0 {
-                near_rtt_ns = Some(interval.rtt_min_ns);
-            }
-            interval.near_rtt_ns = near_rtt_ns;
-        }
+        near_rtts(&mut self.all);
         self
     }
 
@@ -188,5 +199,70 @@ impl Intervals {
 
     pub fn all(&self) -> &[Interval] {
         &self.all
+    }
+}
+
+/// Sets the RTT near each interval. A single sample may be that of a delayed ACK: it shows a longer
+/// RTT only together with another one.
+fn near_rtts(list: &mut [Interval]) {
+    let first = list.iter().find(|i| i.rtts > 0).map(|i| (i.rtt_min_ns, i.to_ns));
+    let mut near = first;
+    let mut single_ns = None;
+    for interval in list {
+        if interval.rtts > 0 {
+            let before_ns = near.map_or(u64::MAX, |(rtt_ns, _)| rtt_ns);
+            let least_ns = interval.rtt_min_ns;
+            let rtt_ns = match (interval.rtts, single_ns) {
+                (1, None) => least_ns.min(before_ns),
+                (1, Some(other_ns)) => least_ns.min(before_ns.max(other_ns)),
+                _ => least_ns,
+            };
+            single_ns = (interval.rtts == 1).then_some(least_ns);
+            near = Some((rtt_ns, interval.to_ns));
+        }
+        let is_recent = |&(rtt_ns, at_ns): &(u64, u64)| {
+            interval.from_ns <= at_ns.saturating_add(REMEMBERED_RTTS.saturating_mul(rtt_ns))
+        };
+        interval.near_rtt_ns = near.filter(is_recent).map(|(rtt_ns, _)| rtt_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// RTTs near intervals of 10 ms, each with its number of samples and their minimum.
+    fn near(samples: &[(u32, u64)]) -> Vec<Option<u64>> {
+        let interval = |(n, &(rtts, ms)): (u64, &(u32, u64))| Interval {
+            from_ns: 10 * n * MS,
+            to_ns: 10 * (n + 1) * MS,
+            rtts,
+            rtt_min_ns: ms * MS,
+            ..Interval::default()
+        };
+        let mut list: Vec<_> = (0..).zip(samples).map(interval).collect();
+        near_rtts(&mut list);
+        list.iter().map(|i| i.near_rtt_ns.map(|ns| ns / MS)).collect()
+    }
+
+    #[test]
+    fn one_late_ack_is_no_queue() {
+        let near = |samples: &[_]| near(samples).into_iter().flatten().collect::<Vec<_>>();
+        assert_eq!(near(&[(9, 10), (1, 50), (9, 10)]), [10, 10, 10]);
+        assert_eq!(near(&[(9, 10), (1, 50), (1, 40), (1, 60)]), [10, 10, 40, 40]);
+        assert_eq!(near(&[(9, 10), (2, 50)]), [10, 50]);
+        assert_eq!(near(&[(9, 30), (1, 10)]), [30, 10]);
+    }
+
+    #[test]
+    fn a_recovery_has_the_rtt_before_it_but_not_for_ever() {
+        let mut samples = vec![(9, 10)];
+        samples.extend([(0, 0); 12]);
+        let found = near(&samples);
+        assert_eq!(found[..9], [Some(10); 9]);
+        assert_eq!(found[10..], [None; 3]);
+        assert_eq!(near(&[(0, 0), (9, 10)]), [Some(10); 2], "nor has the beginning any");
     }
 }

@@ -120,7 +120,10 @@ pub(super) fn judge(
         };
         share(window, waited(Wait::ReceiveWindow));
         share(Limit::ReceivingApplication, waited(Wait::ClosedWindow));
-        share(Limit::SendingApplication, waited(Wait::Application));
+        // Behind a link, packets come at its times and not at those of ACKs.
+        let is_spaced = path.has_queue(interval) && path.is_busy(list, n);
+        let writer = if is_spaced { Limit::Link } else { Limit::SendingApplication };
+        share(writer, waited(Wait::Application));
         share(timer, waited(Wait::Timer));
         for stall in STALLS {
             let ns = waited(Wait::Stall(stall));

@@ -20,6 +20,8 @@ const AGREE_MIN: f64 = 0.2;
 /// spacing, some of which may match a link's by chance.
 const BUSY_SHARE_MIN: f64 = 0.5;
 const SAMPLES_MIN: u32 = 20;
+/// ACKs that waited this long on their way are as far apart as an ACK takes on the return path.
+const ACK_QUEUE_NS: u64 = 2_000_000;
 
 /// The slowest link of the path, payload rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,7 +89,8 @@ impl Link {
 
     pub fn acked(&mut self, step: &Step) {
         let Some(ack) = step.ack.as_ref().filter(|ack| ack.kind == AckKind::Advancing) else { return };
-        if let (Some(before_ns), true) = (self.acked_ns, ack.packets_left > 0) {
+        let waited = step.queued_ns.is_some_and(|ns| ns > ACK_QUEUE_NS);
+        if let (Some(before_ns), true) = (self.acked_ns, ack.packets_left > 0 && !waited) {
             self.acks.add(ack.acked_bytes, step.time_ns - before_ns);
         }
         self.acked_ns = Some(step.time_ns);

@@ -8,6 +8,7 @@
 //! | `intervals.rs` | all intervals of a transfer, bounded in number |
 //! | `packed.rs` | the same in less memory, until the transfer is over |
 //! | `window.rs` | a sender that waits for ACKs: which window, or whose rate, is it that binds? |
+//! | `writes.rs` | do ACKs set the times of the sender's bursts, or its application? |
 //! | `answer.rs` | was the capture taken at the receiver? |
 //! | `link.rs` | how fast is the slowest link? |
 //! | `policer.rs` | do the losses follow from a token bucket? |
@@ -33,6 +34,7 @@ mod packed;
 mod policer;
 mod wait;
 mod window;
+mod writes;
 
 use crate::observer::{End, Observer};
 use crate::observers::Half;

@@ -4,7 +4,9 @@
 
 use super::interval::{Interval, Mean, WAITS};
 
-const FIGURES: usize = WAITS + 22;
+const FIGURES: usize = WAITS + 26;
+/// Bytes that tell which figures are not 0.
+const FILLED: usize = FIGURES.div_ceil(8);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packed {
@@ -23,12 +25,12 @@ impl Packed {
         let figures = figures(interval, self.to_ns);
         self.to_ns = interval.to_ns;
         self.len += 1;
-        let most = 4 + 10 * FIGURES;
+        let most = FILLED + 10 * FIGURES;
         if self.bytes.capacity() - self.bytes.len() < most {
             self.bytes.reserve_exact(most + self.bytes.len() / 4);
         }
-        let filled = figures.iter().rev().fold(0u32, |bits, &figure| bits << 1 | u32::from(figure != 0));
-        self.bytes.extend(filled.to_le_bytes());
+        let filled = figures.iter().rev().fold(0u64, |bits, &figure| bits << 1 | u64::from(figure != 0));
+        self.bytes.extend(&filled.to_le_bytes()[..FILLED]);
         for mut figure in figures.into_iter().filter(|&figure| figure != 0) {
             while figure > 0x7f {
                 self.bytes.push(figure as u8 | 0x80);
@@ -43,7 +45,7 @@ impl Packed {
         let mut next = || bytes.next().unwrap_or(0);
         let mut to_ns = 0;
         let one = |_| {
-            let filled = u32::from_le_bytes([next(), next(), next(), next()]);
+            let filled = (0..FILLED).fold(0u64, |bits, n| bits | u64::from(next()) << (8 * n));
             let figures = std::array::from_fn(|bit| match filled >> bit & 1 {
                 0 => 0,
                 _ => figure(&mut next),
@@ -97,12 +99,16 @@ fn figures(interval: &Interval, before_ns: u64) -> [u64; FIGURES] {
         i.queued_before.samples.into(),
         i.kept.sum_ns,
         i.kept.samples.into(),
+        i.bursts.into(),
+        i.own_bursts.into(),
+        i.partial_packets.into(),
+        i.passed_bytes_per_s,
     ]);
     all
 }
 
 fn interval(figures: [u64; FIGURES], before_ns: u64) -> Interval {
-    let [w0, w1, w2, w3, w4, w5, w6, w7, w8, from, ns, new_bytes, acked_bytes, again_bytes, recoveries, marks, rtt_min, rtt_sum_ns, rtts, flight_max_bytes, slack_min, window_max_bytes, window_min, acks, packets, behind_ns, behind, before_queue_ns, before, kept_ns, kept] =
+    let [w0, w1, w2, w3, w4, w5, w6, w7, w8, from, ns, new_bytes, acked_bytes, again_bytes, recoveries, marks, rtt_min, rtt_sum_ns, rtts, flight_max_bytes, slack_min, window_max_bytes, window_min, acks, packets, behind_ns, behind, before_queue_ns, before, kept_ns, kept, bursts, own_bursts, partial_packets, passed_bytes_per_s] =
         figures;
     let from_ns = before_ns.wrapping_add(from);
     let mean = |sum_ns, samples| Mean { sum_ns, samples: samples as u32 };
@@ -130,6 +136,10 @@ fn interval(figures: [u64; FIGURES], before_ns: u64) -> Interval {
         queued_behind: mean(behind_ns, behind),
         queued_before: mean(before_queue_ns, before),
         kept: mean(kept_ns, kept),
+        bursts: bursts as u32,
+        own_bursts: own_bursts as u32,
+        partial_packets: partial_packets as u32,
+        passed_bytes_per_s,
     }
 }
 

@@ -20,6 +20,8 @@ const PUSHES_OFTEN: f32 = 0.75;
 /// Time since the last ACK as a share of the time between two packets: close to 0 where ACKs
 /// trigger data.
 const SCATTERED: f32 = 0.2;
+/// Shorter gaps are those of packets that leave together.
+const WITHIN_NS: u64 = MS / 4;
 
 /// Number of segments for which a receiver may delay the ACK, with policies that send fewer ACKs.
 const FEW_SEGMENTS: u64 = 4;
@@ -106,6 +108,9 @@ pub(super) struct Waits {
     /// Minimum window advertised since data was sent. Far below the maximum, it shows that the
     /// application has not read.
     low_window_bytes: u64,
+    /// Whether the window opened without new data: the application has read. A window that opens as
+    /// data is acknowledged at once is only small.
+    is_late: bool,
     /// After a short segment, which leaves when the application has written no more: recent
     /// position of the last ACK in the time between two packets, 0 to 1.
     scatter: f32,
@@ -121,6 +126,7 @@ impl Waits {
     pub fn sent(&mut self, step: &Step) -> Option<Waited> {
         let data = &step.data;
         let gap_ns = data.since_data_ns.unwrap_or(0);
+        let silent_ns = gap_ns.min(data.sender.since_ack_ns.unwrap_or(gap_ns));
         let waited = match data.kind {
             // The sender is at the edge of a window that the application has let shrink.
             DataKind::Retransmission(Cause::TailLossProbe | Cause::Unclear)
@@ -134,6 +140,10 @@ impl Waits {
             DataKind::Retransmission(Cause::Unclear) if is_long(step, gap_ns) => {
                 Waited::whole(Wait::Timer, gap_ns)
             }
+            // Within a recovery, too, nothing else is sent again that late.
+            DataKind::Retransmission(Cause::Fast) if is_long(step, silent_ns) && silent_ns > MIN_RTO_NS => {
+                Waited::whole(Wait::Timer, gap_ns)
+            }
             DataKind::Retransmission(_) => Waited::whole(Wait::Recovery, gap_ns),
             DataKind::WindowProbe => Waited::whole(Wait::ClosedWindow, gap_ns),
             DataKind::New | DataKind::OutOfOrder => self.new_data(step, gap_ns),
@@ -143,7 +153,8 @@ impl Waits {
             self.answers.waits += 1;
             self.answers.ns += gap_ns;
         }
-        if let (true, Some(since_ack_ns)) = (self.before.is_short && gap_ns > 0, data.sender.since_ack_ns) {
+        let is_between = self.before.is_short && gap_ns >= WITHIN_NS;
+        if let (true, Some(since_ack_ns)) = (is_between, data.sender.since_ack_ns) {
             let part = since_ack_ns.min(gap_ns) as f32 / gap_ns as f32;
             self.scatter += (part - self.scatter) / 16.0;
         }
@@ -197,7 +208,8 @@ impl Waits {
             return Waited::whole(Wait::Answer, gap_ns);
         }
         // A timer sends whatever fits into a window without room for a segment.
-        if is_short && self.window_known && sender.edge == data.end {
+        let by_reader = self.is_late || self.most_window_bytes >= FEW_SEGMENTS * u64::from(data.mss_bytes);
+        if by_reader && is_short && self.window_known && sender.edge == data.end {
             return Waited::whole(Wait::ClosedWindow, gap_ns);
         }
         let prompt_ns = self.prompt_ns(step);
@@ -213,7 +225,7 @@ impl Waits {
             };
         }
         let wait = if self.window_known && self.before.slack_bytes < segment {
-            if self.window_shrank(data.mss_bytes) {
+            if by_reader && self.window_shrank(data.mss_bytes) {
                 Wait::ClosedWindow
             } else if sender.una >= self.before.end && self.ack_delay_ns >= DELAYED_ACK_NS {
                 // A receiver acknowledges more than that at once, if the application has read it.
@@ -262,6 +274,9 @@ impl Waits {
         self.low_window_bytes = self.low_window_bytes.min(ack.window_bytes);
         if step.payload_bytes > 0 {
             self.is_answer = true;
+        }
+        if ack.edge_moved_bytes > 0 {
+            self.is_late = ack.kind != AckKind::Advancing;
         }
         if ack.kind == AckKind::Advancing {
             let path_ns = step.least_ns[step.from].unwrap_or(0);

@@ -14,7 +14,7 @@ use super::interval::Interval;
 use super::judgment::Judgment;
 use super::limit::Limit;
 use super::link::Slowest;
-use super::wait::MIN_RTO_NS;
+use super::wait::{Wait, MIN_RTO_NS};
 
 const MS: u64 = 1_000_000;
 /// Shares by which the RTT exceeds its minimum where a queue stands: in part of an interval, and in
@@ -26,6 +26,9 @@ const BUSY: f64 = 0.97;
 /// Ratio of the ACK rate to the rate through the link while a queue stands before it, beyond which
 /// ACKs are bunched: by a link that grants airtime, or a host that merges packets.
 const BUNCHED: f64 = 4.0;
+/// Packets that follow each other faster than this, 10 us for a full one, may come from the memory
+/// of a host: a link's rate only if traffic reaches half of it. Bytes per second.
+const AT_ONCE: f64 = 150e6;
 /// No traffic passes a link faster than at its rate for long; bunched ACKs stay within this factor.
 /// After a loss an ACK may stand for many RTTs, and there a queue shows the link anyway.
 const PASSES: f64 = 1.25;
@@ -34,12 +37,37 @@ const SUSTAINED: usize = 8;
 /// Minimum growth of flight in two intervals of slow start (RFC 5681 with every second segment
 /// acknowledged: 2.25).
 const SLOW_START_GROWTH: f64 = 1.4;
-/// Flight that varies less than this over these many intervals has a constant bound.
+/// Flight that varies less than this over these many intervals may have a constant bound.
 const CONSTANT: f64 = 0.12;
-const CONSTANT_INTERVALS: usize = 4;
-/// Intervals for which CUBIC may hold its window: after a loss, and after slow start.
+const CONSTANT_INTERVALS: usize = 8;
+/// Number at the end of a transfer.
+const LAST_INTERVALS: usize = 4;
+/// Intervals over which a congestion window that no loss reduces grows by more than that.
 const LONG_CONSTANT: usize = 16;
+/// Minimum growth of a full congestion window in each RTT, packets: that of Reno with delayed ACKs,
+/// and CUBIC's at least (RFC 9438, 4.3).
+const GROWTH_PACKETS: f64 = 0.5;
+/// Spare factor for the time that a congestion window may seem constant.
+const SPARE: f64 = 2.0;
+/// CUBIC's factor C (RFC 9438, 5.1), packets / s^3.
+const CUBIC: f64 = 0.4;
 
+/// Intervals to both sides that show who sets the times of bursts, their minimum number, and the
+/// share that the application sets.
+const NEAR: usize = 8;
+const BURSTS_MIN: u32 = 4;
+const OWN: f64 = 0.5;
+/// A sender that its application limits has less than a segment left once in so many bursts, or more
+/// often.
+const PARTIAL_BURSTS: u32 = 16;
+const PARTIAL_MIN: u32 = 2;
+/// No link is slower than what passes, except for the size of a few packets.
+const FASTER: f64 = 1.5;
+/// Share of such intervals that refutes a link's rate.
+const OFTEN: f64 = 0.25;
+
+/// Waits in which the path is idle.
+const IDLE: [Wait; 3] = [Wait::Application, Wait::ClosedWindow, Wait::Timer];
 /// Packets queued in a shaper that otherwise acts as a policer.
 const QUEUED_PACKETS: f64 = 1.5;
 const PACKET_BYTES: f64 = 1500.0;
@@ -63,7 +91,12 @@ impl Queued {
     }
 
     fn is_most_of(&self, list: &[Interval]) -> bool {
-        self.intervals >= SUSTAINED && 2 * self.ns > list.iter().map(Interval::ns).sum()
+        2 * self.ns > list.iter().map(Interval::ns).sum() && self.intervals >= SUSTAINED
+    }
+
+    /// Whether it lasts long enough to show the link's rate, though not how often it is busy.
+    fn shows_rate(&self, list: &[Interval]) -> bool {
+        4 * self.ns > list.iter().map(Interval::ns).sum() && self.intervals >= SUSTAINED
     }
 }
 
@@ -75,6 +108,8 @@ pub(super) struct Path {
     sustained_bytes_per_s: f64,
     /// First and last interval with a loss.
     losses: Option<(usize, usize)>,
+    /// Intervals in which a buffer, not a congestion window, bounds the flight.
+    is_buffered: Vec<bool>,
     is_policed: bool,
     /// Whether the capture was taken at the receiver.
     at_receiver: bool,
@@ -97,6 +132,7 @@ impl Path {
             link,
             sustained_bytes_per_s: sustained(list),
             losses,
+            is_buffered: buffered(list),
             is_policed: false,
             at_receiver: false,
         };
@@ -105,18 +141,26 @@ impl Path {
         if path.losses.is_none() && !queued.is_most_of(list) && list.len() >= SUSTAINED {
             path.link = link.filter(|link| path.sustained_bytes_per_s <= PASSES * link.bytes_per_s);
         }
+        if !queued.is_most_of(list) {
+            path.link = path.link.filter(|link| !is_passed(list, link.bytes_per_s));
+        }
         path.at_receiver = at_receiver((queued.ns > 0).then(|| queued.bytes_per_s()));
-        if queued.is_most_of(list) {
+        if queued.shows_rate(list) {
             let queued = Slowest { bytes_per_s: queued.bytes_per_s(), is_of_most: true };
             let is_bunched = |link: &Slowest| link.bytes_per_s > BUNCHED * queued.bytes_per_s;
             path.link = path.link.map(|link| if is_bunched(&link) { queued } else { link });
         }
+        let reached = 2.0 * path.sustained_bytes_per_s;
+        path.link = path.link.filter(|link| link.bytes_per_s <= AT_ONCE.max(reached));
         path.is_policed = policed_bytes_per_s.is_some_and(|rate| path.policed(list, rate));
         path
     }
 
     fn queued(&self, list: &[Interval]) -> Queued {
-        let queued = |i: &&Interval| self.has_queue(i) && !self.waits_in_return(i) && i.recoveries == 0;
+        // An end that waits keeps ACKs for itself, too.
+        let is_idle = |i: &Interval| IDLE.iter().any(|&wait| i.is_mostly(wait));
+        let queued =
+            |i: &&Interval| self.has_queue(i) && !self.waits_in_return(i) && i.recoveries == 0 && !is_idle(i);
         let sum = |sum: Queued, i: &Interval| Queued {
             intervals: sum.intervals + 1,
             ns: sum.ns + i.ns(),
@@ -183,7 +227,11 @@ impl Path {
 
     /// Whether data arrives at the slowest link's rate, most of it spaced at that rate.
     pub fn is_busy(&self, list: &[Interval], n: usize) -> bool {
-        self.link.is_some_and(|link| link.is_of_most && near_rate(list, n) >= BUSY * link.bytes_per_s)
+        self.link.is_some_and(|link| {
+            link.is_of_most
+                && near_rate(list, n) >= BUSY * link.bytes_per_s
+                && near(list, n, 2).iter().all(|i| i.passed_bytes_per_s as f64 <= FASTER * link.bytes_per_s)
+        })
     }
 
     /// Whether the link is busy, so that a larger window would not help, however full this one is.
@@ -212,13 +260,13 @@ impl Path {
             } else {
                 Limit::Link
             }
+        } else if is_written(list, n) {
+            Limit::SendingApplication
         } else if !lost_before && interval.recoveries == 0 && grows(list, n) {
             Limit::SlowStart
         } else if self.is_busy(list, n) {
             Limit::Link
-        } else if is_constant(list, n, if lost_before { LONG_CONSTANT } else { CONSTANT_INTERVALS })
-            || self.losses.is_none() && stands_still(list, n)
-        {
+        } else if self.is_buffered[n] || self.losses.is_none() && stands_still(list, n) {
             Limit::SendBuffer
         } else if self.losses.is_none() && n + ENDING >= list.len() && n > 0 && grows(list, n - 1) {
             // The remainder at the end needs no larger window.
@@ -266,18 +314,88 @@ fn grows(list: &[Interval], n: usize) -> bool {
     n == 0 || behind as f64 >= SLOW_START_GROWTH * before as f64
 }
 
-/// Whether flight is constant in the intervals around this one, or after it if flight has just
-/// grown.
-fn is_constant(list: &[Interval], n: usize, around: usize) -> bool {
-    let part = |from: usize, to: usize| &list[from..to.min(list.len())];
-    let varies_little = |near: &[Interval]| {
-        let most = near.iter().map(|i| i.flight_max_bytes).max().unwrap_or(0);
-        let least = near.iter().map(|i| i.flight_max_bytes).min().unwrap_or(0);
-        near.iter().all(|i| i.recoveries == 0) && (most - least) as f64 <= CONSTANT * most as f64
+/// Intervals around number `n`.
+fn near(list: &[Interval], n: usize, around: usize) -> &[Interval] {
+    &list[n.saturating_sub(around)..(n + around + 1).min(list.len())]
+}
+
+/// Whether the application sets the times at which data leaves: most bursts near this interval
+/// answer no ACK, and now and then the sender has nothing left.
+fn is_written(list: &[Interval], n: usize) -> bool {
+    let near = near(list, n, NEAR);
+    let sum = |of: fn(&Interval) -> u32| near.iter().map(of).sum::<u32>();
+    let (bursts, partial) = (sum(|i| i.bursts), sum(|i| i.partial_packets));
+    bursts >= BURSTS_MIN
+        && f64::from(sum(|i| i.own_bursts)) >= OWN * f64::from(bursts)
+        && partial >= PARTIAL_MIN.max(bursts / PARTIAL_BURSTS)
+}
+
+/// Whether bursts often pass the path faster than this rate.
+fn is_passed(list: &[Interval], bytes_per_s: f64) -> bool {
+    let passed = |i: &&Interval| i.passed_bytes_per_s > 0;
+    let faster = |i: &&Interval| i.passed_bytes_per_s as f64 > FASTER * bytes_per_s;
+    list.iter().filter(faster).count() as f64 > OFTEN * list.iter().filter(passed).count() as f64
+}
+
+/// Intervals in which flight is constant for longer than a full congestion window can be.
+fn buffered(list: &[Interval]) -> Vec<bool> {
+    let mut is_buffered = vec![false; list.len()];
+    let first_loss = list.iter().position(|i| i.recoveries > 0).unwrap_or(list.len());
+    let mut from = 0;
+    let (mut least, mut most) = (u64::MAX, 0);
+    for to in 0..=list.len() {
+        if let Some(next) = list.get(to).filter(|i| i.recoveries == 0) {
+            let flight = next.flight_max_bytes;
+            let (lower, upper) = (least.min(flight), most.max(flight));
+            if (upper - lower) as f64 <= CONSTANT * upper as f64 {
+                (least, most) = (lower, upper);
+                continue;
+            }
+        }
+        let run = &list[from..to];
+        if is_bound(run, most, from > first_loss, to == list.len()) {
+            is_buffered[from..to].fill(true);
+        }
+        // The next run begins with the last intervals that go with the one that ended this.
+        from = to + usize::from(list.get(to).is_some_and(|i| i.recoveries > 0));
+        (least, most) = (u64::MAX, 0);
+        if let Some(next) = list.get(to).filter(|_| from == to) {
+            (least, most) = (next.flight_max_bytes, next.flight_max_bytes);
+            for before in run.iter().rev().map(|i| i.flight_max_bytes) {
+                let (lower, upper) = (least.min(before), most.max(before));
+                if (upper - lower) as f64 > CONSTANT * upper as f64 {
+                    break;
+                }
+                (least, most) = (lower, upper);
+                from -= 1;
+            }
+        }
+    }
+    is_buffered
+}
+
+/// Whether a run of constant flight is too long, or too even, for a congestion window. Before a
+/// loss, such a window grows with each RTT. After one, CUBIC rises and falls short of its plateau by
+/// half of the variation for `2 cbrt(CONSTANT / 2 * packets / C)`.
+fn is_bound(run: &[Interval], most_bytes: u64, is_after_loss: bool, is_last: bool) -> bool {
+    let (Some(first), Some(last)) = (run.first(), run.last()) else { return false };
+    if run.len() < if is_last { LAST_INTERVALS } else { CONSTANT_INTERVALS } {
+        return false;
+    }
+    let lasts_s = (last.to_ns - first.from_ns) as f64 / 1e9;
+    let rtt_s = first.near_rtt_ns.unwrap_or(0).max(1) as f64 / 1e9;
+    let packets = most_bytes as f64 / PACKET_BYTES;
+    let plateau_s = 2.0 * (CONSTANT / 2.0 * packets / CUBIC).cbrt();
+    let reno_s = CONSTANT * packets / GROWTH_PACKETS * rtt_s;
+    if is_after_loss && lasts_s <= SPARE * plateau_s.min(reno_s) {
+        return false;
+    }
+    let mean = |part: &[Interval]| {
+        part.iter().map(|i| i.flight_max_bytes as f64).sum::<f64>() / part.len().max(1) as f64
     };
-    let behind = part(n, n + 2 * around);
-    varies_little(part(n.saturating_sub(around), n + around))
-        || behind.len() == 2 * around && varies_little(behind)
+    let (before, behind) = run.split_at(run.len() / 2);
+    let growth = GROWTH_PACKETS * PACKET_BYTES * lasts_s / 2.0 / rtt_s;
+    mean(behind) - mean(before) < growth / 2.0
 }
 
 /// Whether the bound is not the congestion window: without a loss, a full congestion window grows
@@ -301,6 +419,7 @@ mod tests {
         link: None,
         sustained_bytes_per_s: 0.0,
         losses: None,
+        is_buffered: Vec::new(),
         is_policed: false,
         at_receiver: false,
     };
@@ -377,6 +496,132 @@ mod tests {
         assert_eq!(limit(40 * MS, 38 * MS), Limit::ReturnPath);
         assert_eq!(limit(40 * MS, MS), Limit::Processor);
         assert_eq!(limit(MS, MS), Limit::Link);
+    }
+
+    /// Flights of 100 ms each, in packets.
+    fn rounds(packets: impl Fn(u64) -> f64) -> Vec<Interval> {
+        let interval = |n: u64| Interval {
+            from_ns: 100 * n * MS,
+            to_ns: 100 * (n + 1) * MS,
+            near_rtt_ns: Some(100 * MS),
+            flight_max_bytes: (packets(n) * PACKET_BYTES) as u64,
+            ..Interval::default()
+        };
+        (0..100).map(interval).collect()
+    }
+
+    fn share_buffered(list: &[Interval]) -> usize {
+        buffered(list).iter().filter(|&&is| is).count()
+    }
+
+    #[test]
+    fn a_full_congestion_window_grows_and_a_full_buffer_does_not() {
+        for packets in [20.0, 100.0, 400.0] {
+            assert_eq!(share_buffered(&rounds(|_| packets)), 100);
+            // Growth by one packet for each two that are acknowledged at once.
+            assert_eq!(share_buffered(&rounds(|n| packets + 0.5 * n as f64)), 0, "{packets}");
+            // Sizes of writes.
+            assert_eq!(share_buffered(&rounds(|n| packets * (1.0 - 0.02 * (n % 4) as f64))), 100);
+        }
+    }
+
+    #[test]
+    fn a_plateau_of_cubic_is_no_buffer() {
+        for most in [50.0, 235.0, 1000.0_f64] {
+            // RFC 9438, 4.2 and 4.3, from a loss in the first round on.
+            let from_loss_s = (most * 0.3 / CUBIC).cbrt();
+            let reno = |n: u64| 0.7 * most + 0.53 * n as f64;
+            let cubic = |n: u64| reno(n).max(CUBIC * (0.1 * n as f64 - from_loss_s).powi(3) + most);
+            let mut list = rounds(cubic);
+            list[0].recoveries = 1;
+            assert_eq!(share_buffered(&list), 0, "{most}");
+        }
+        let mut buffer = rounds(|_| 50.0);
+        buffer[0].recoveries = 1;
+        assert_eq!(share_buffered(&buffer), 99);
+        (0..5).for_each(|n| buffer[20 * n].recoveries = 1);
+        assert_eq!(share_buffered(&buffer), 0, "2 s are too short to say");
+    }
+
+    #[test]
+    fn an_application_that_sends_at_times_of_its_own_is_slow_and_a_paced_bulk_sender_is_not() {
+        let is_written = |bursts, own_bursts, partial_packets| {
+            let interval = Interval { bursts, own_bursts, partial_packets, ..Interval::default() };
+            is_written(&[interval; 17], 8)
+        };
+        assert!(is_written(4, 2, 1));
+        assert!(!is_written(4, 1, 1), "most answer an ACK");
+        assert!(!is_written(4, 4, 0), "never less than a segment");
+        assert!(!is_written(0, 0, 1), "no bursts");
+    }
+
+    #[test]
+    fn a_rate_that_bursts_exceed_is_no_links() {
+        let path = |passed_bytes_per_s: u64| {
+            let interval = |n: u64| Interval {
+                from_ns: n * 10 * MS,
+                to_ns: (n + 1) * 10 * MS,
+                acked_bytes: 10_000,
+                rtts: 1,
+                near_rtt_ns: Some(10 * MS),
+                passed_bytes_per_s,
+                ..Interval::default()
+            };
+            let list: Vec<_> = (0..16).map(interval).collect();
+            let link = Some(Slowest { bytes_per_s: 1e6, is_of_most: true });
+            Path::of(&list, link, None, true, |_| false).is_busy(&list, 8)
+        };
+        assert!(path(1_400_000));
+        assert!(!path(1_600_000));
+    }
+
+    #[test]
+    fn packets_of_a_hosts_memory_show_no_link() {
+        let interval = |n: u64| Interval {
+            from_ns: n * 10 * MS,
+            to_ns: (n + 1) * 10 * MS,
+            acked_bytes: 1_000_000,
+            rtts: 2,
+            near_rtt_ns: Some(10 * MS),
+            ..Interval::default()
+        };
+        let list: Vec<_> = (0..16).map(interval).collect();
+        let link = |bytes_per_s| {
+            let link = Some(Slowest { bytes_per_s, is_of_most: true });
+            Path::of(&list, link, None, true, |_| false).link.map(|link| link.bytes_per_s)
+        };
+        // 100 MB/s are reached.
+        assert_eq!(link(360e6), None);
+        assert_eq!(link(190e6), Some(190e6));
+        assert_eq!(link(110e6), Some(110e6));
+    }
+
+    #[test]
+    fn a_queue_shows_the_links_rate_only_while_neither_end_waits() {
+        // 100 kB/s with a queue of 30 ms; ACKs are as far apart as at 10 MB/s.
+        let interval = |n: u64, wait: Wait| {
+            let mut interval = Interval {
+                from_ns: n * 10 * MS,
+                to_ns: (n + 1) * 10 * MS,
+                acked_bytes: 1000,
+                rtts: 2,
+                near_rtt_ns: Some(if n == 0 { 10 * MS } else { 40 * MS }),
+                rtt_min_ns: if n == 0 { 10 * MS } else { 40 * MS },
+                ..Interval::default()
+            };
+            interval.waits_ns[wait.index()] = 10 * MS;
+            interval
+        };
+        let link = |wait: Wait, queued: u64| {
+            let wait_of = |n: u64| if n < queued { wait } else { Wait::ClosedWindow };
+            let list: Vec<_> = (0..32).map(|n| interval(n, wait_of(n))).collect();
+            let link = Some(Slowest { bytes_per_s: 10e6, is_of_most: false });
+            Path::of(&list, link, None, true, |_| false).link.map(|link| link.bytes_per_s)
+        };
+        assert_eq!(link(Wait::Room, 32), Some(100e3));
+        assert_eq!(link(Wait::Room, 10), Some(100e3), "a third of the time");
+        assert_eq!(link(Wait::Room, 6), Some(10e6), "too short to say");
+        assert_eq!(link(Wait::Application, 32), Some(10e6), "the receiver delays ACKs");
     }
 
     #[test]

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+//! Who sets the times of a sender's bursts: the ACKs that make room, or its application.
+//!
+//! A sender that waits for room sends within a fraction of a millisecond of the ACK that makes it.
+//! An application that writes steadily sends at times of its own, while ACKs come and go. Its data
+//! ends with less than a segment now and then; what a full window or a full link holds back does
+//! not.
+
+use crate::distance::is_at_host;
+use crate::step::{Ack, AckKind, DataKind, Step};
+
+/// Maximum time from an ACK to the data for which it makes room, where the sender captures, and the
+/// variation of a path.
+const PROMPT_NS: u64 = 150_000;
+const VARIES_NS: u64 = 300_000;
+const VARIES_RTTS: u64 = 64;
+/// Shorter gaps are those of packets within a burst.
+const SHORTEST_NS: u64 = 300_000;
+/// A burst begins after a gap of so many gaps within a burst.
+const LONGER: u64 = 3;
+/// Number of gaps of which one is within a burst, if there are bursts.
+const GAPS: usize = 8;
+/// Minimum length of a burst whose speed shows that of the path, and what an ACK may be late.
+const PASSED_SEGMENTS: u64 = 4;
+const LATE_NS: u64 = 300_000;
+
+/// The burst that a packet begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Burst {
+    /// It left as an ACK arrived.
+    Prompted,
+    /// It left at some other time.
+    Own,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Writes {
+    gaps_ns: [u64; GAPS],
+    count: usize,
+    /// Time and first sequence number of data that the path passes at once.
+    began: Option<(u64, u64)>,
+}
+
+impl Writes {
+    /// The burst that begins with this packet, if one does. Only full segments count: Nagle's
+    /// algorithm releases short ones when an ACK arrives, whoever waits.
+    pub fn sent(&mut self, step: &Step, gap_ns: u64) -> Option<Burst> {
+        let data = &step.data;
+        if data.kind != DataKind::New {
+            self.began = None;
+            return None;
+        }
+        self.began.get_or_insert((step.time_ns, data.start));
+        let within_ns = self.gaps_ns.iter().take(self.count).copied().min();
+        self.gaps_ns[self.count % GAPS] = gap_ns;
+        self.count += 1;
+        let within_ns = within_ns?;
+        let is_full = data.end - data.start >= u64::from(data.mss_bytes);
+        if !is_full || gap_ns < SHORTEST_NS.max(LONGER * within_ns) {
+            return None;
+        }
+        self.began = Some((step.time_ns, data.start));
+        let varies_ns = match is_at_host(step.least_ns[step.from]) {
+            true => 0,
+            // Also the transmission time of a packet, which those of the handshake did not take.
+            false => VARIES_NS + step.least_rtt_ns().unwrap_or(0) / VARIES_RTTS + within_ns,
+        };
+        let since_ns = data.sender.since_ack_ns.unwrap_or(gap_ns);
+        Some(if since_ns > PROMPT_NS + varies_ns { Burst::Own } else { Burst::Prompted })
+    }
+
+    /// A rate at which the path passed data just now, bytes per second: its slowest link is no
+    /// slower.
+    pub fn acked(&mut self, step: &Step, ack: &Ack) -> Option<u64> {
+        let (began_ns, start) = self.began.filter(|_| ack.kind == AckKind::Advancing)?;
+        let mss = u64::from(ack.mss_bytes);
+        let bytes = ack.number.saturating_sub(start);
+        if ack.is_recovery {
+            self.began = None;
+        }
+        if ack.is_recovery || bytes < PASSED_SEGMENTS * mss {
+            return None;
+        }
+        self.began = None;
+        let ns = (step.time_ns - began_ns).saturating_sub(step.least_ns[step.from].unwrap_or(0)) + LATE_NS;
+        // The first packet takes its own time, too, but the minimum RTT may have part of it.
+        Some((bytes - mss) * 1_000_000_000 / ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::step::{Data, SenderView};
+
+    const MS: u64 = 1_000_000;
+
+    fn step(time_ns: u64, start: u64, bytes: u64, since_ack_ns: Option<u64>, to_sender_ns: u64) -> Step {
+        Step {
+            time_ns,
+            file: 0,
+            number: 0,
+            from: 0,
+            flags: 0,
+            ecn: 0,
+            payload_bytes: bytes as u32,
+            ip_bytes: bytes as u32 + 40,
+            silence_ns: 0,
+            queued_ns: None,
+            distance_ns: [None; 2],
+            least_ns: [Some(to_sender_ns), Some(20 * MS)],
+            data: Data {
+                kind: DataKind::New,
+                start,
+                end: start + bytes,
+                mss_bytes: 1000,
+                sender: SenderView { since_ack_ns, ..SenderView::default() },
+                ..Data::default()
+            },
+            ack: None,
+        }
+    }
+
+    /// The second of two bursts of ten packets, 20 ms apart, the first packet of this size.
+    fn second(bytes: u64, since_ack_ns: Option<u64>, to_sender_ns: u64) -> Option<Burst> {
+        let mut writes = Writes::default();
+        for n in 0..10 {
+            assert_eq!(writes.sent(&step(n * 1000, n * 1000, 1000, Some(0), to_sender_ns), 1000), None);
+        }
+        writes.sent(&step(20 * MS, 10_000, bytes, since_ack_ns, to_sender_ns), 20 * MS)
+    }
+
+    #[test]
+    fn a_burst_right_after_an_ack_is_prompted_and_another_is_the_applications() {
+        assert_eq!(second(1000, Some(50_000), 0), Some(Burst::Prompted));
+        assert_eq!(second(1000, Some(250_000), 0), Some(Burst::Own));
+        assert_eq!(second(1000, None, 0), Some(Burst::Own), "no ACK since the connection was opened");
+        // Away from the sender, the path may vary that much.
+        assert_eq!(second(1000, Some(500_000), 20 * MS), Some(Burst::Prompted));
+        assert_eq!(second(1000, Some(2 * MS), 20 * MS), Some(Burst::Own));
+        assert_eq!(second(400, Some(2 * MS), 0), None, "Nagle's algorithm may have held it back");
+    }
+
+    #[test]
+    fn packets_that_are_evenly_spaced_are_no_bursts() {
+        let mut writes = Writes::default();
+        for n in 0..50 {
+            assert_eq!(writes.sent(&step(n * MS, n * 1000, 1000, Some(MS), 0), MS), None);
+        }
+    }
+
+    #[test]
+    fn what_passes_at_once_shows_that_no_link_is_slower() {
+        let ack = |number| Ack { kind: AckKind::Advancing, number, mss_bytes: 1000, ..Ack::default() };
+        let at = |time_ns| Step { from: 1, ..step(time_ns, 0, 0, None, 0) };
+        let mut writes = Writes::default();
+        (0..10).for_each(|n| {
+            writes.sent(&step(n * 1000, n * 1000, 1000, None, 0), 1000);
+        });
+        assert_eq!(writes.acked(&at(20 * MS), &ack(3000)), None, "a short burst");
+        // 9000 bytes in 2.3 ms, as far as that shows.
+        assert_eq!(writes.acked(&at(22 * MS), &ack(10_000)), Some(9000 * 10_000 / 23));
+        assert_eq!(writes.acked(&at(23 * MS), &ack(20_000)), None, "nothing was sent since");
+    }
+}
