@@ -18,7 +18,7 @@ const VARIES_RTTS: u64 = 64;
 const SHORTEST_NS: u64 = 300_000;
 /// A burst begins after a gap of so many gaps within a burst.
 const LONGER: u64 = 3;
-/// Number of gaps of which one is within a burst, if there are bursts.
+/// Number of gaps of which half are within a burst, if there are bursts.
 const GAPS: usize = 8;
 /// Minimum length of a burst whose speed shows that of the path, and what an ACK may be late.
 const PASSED_SEGMENTS: u64 = 4;
@@ -51,12 +51,15 @@ impl Writes {
             return None;
         }
         self.began.get_or_insert((step.time_ns, data.start));
-        let within_ns = self.gaps_ns.iter().take(self.count).copied().min();
+        let gaps_ns = self.gaps_ns;
         self.gaps_ns[self.count % GAPS] = gap_ns;
         self.count += 1;
-        let within_ns = within_ns?;
         let is_full = data.end - data.start >= u64::from(data.mss_bytes);
-        if !is_full || gap_ns < SHORTEST_NS.max(LONGER * within_ns) {
+        if !is_full || gap_ns < SHORTEST_NS || self.count <= GAPS {
+            return None;
+        }
+        let within_ns = median(gaps_ns);
+        if gap_ns < LONGER * within_ns {
             return None;
         }
         self.began = Some((step.time_ns, data.start));
@@ -86,6 +89,10 @@ impl Writes {
         // The first packet takes its own time, too, but the minimum RTT may have part of it.
         Some((bytes - mss) * 1_000_000_000 / ns)
     }
+}
+
+fn median(mut gaps_ns: [u64; GAPS]) -> u64 {
+    *gaps_ns.select_nth_unstable(GAPS / 2 - 1).1
 }
 
 #[cfg(test)]
