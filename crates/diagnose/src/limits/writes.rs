@@ -37,7 +37,7 @@ pub(super) enum Burst {
 pub(super) struct Writes {
     gaps_ns: [u64; GAPS],
     count: usize,
-    /// Time and first sequence number of data that the path passes at once.
+    /// Time and first sequence number of a burst that is not yet acknowledged.
     began: Option<(u64, u64)>,
 }
 
@@ -50,7 +50,9 @@ impl Writes {
             self.began = None;
             return None;
         }
-        self.began.get_or_insert((step.time_ns, data.start));
+        if self.count == 0 {
+            self.began = Some((step.time_ns, data.start));
+        }
         let gaps_ns = self.gaps_ns;
         self.gaps_ns[self.count % GAPS] = gap_ns;
         self.count += 1;
@@ -62,7 +64,7 @@ impl Writes {
         if gap_ns < LONGER * within_ns {
             return None;
         }
-        self.began = Some((step.time_ns, data.start));
+        self.began.get_or_insert((step.time_ns, data.start));
         let varies_ns = match is_at_host(step.least_ns[step.from]) {
             true => 0,
             // Also the transmission time of a packet, which those of the handshake did not take.
