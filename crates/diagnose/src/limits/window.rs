@@ -48,15 +48,16 @@ const LONG_CONSTANT: usize = 16;
 /// and CUBIC's at least (RFC 9438, 4.3).
 const GROWTH_PACKETS: f64 = 0.5;
 /// Spare factor for the time that a congestion window may seem constant.
-const SPARE: f64 = 2.0;
-/// CUBIC's factor C (RFC 9438, 5.1), packets / s^3.
+const SPARE: f64 = 1.5;
+/// CUBIC's factor C, packets / s^3, and the part of its window that a loss takes (RFC 9438, 5.1, 4.6).
 const CUBIC: f64 = 0.4;
+const REDUCED: f64 = 0.3;
 
 /// Intervals to both sides that show who sets the times of bursts, their minimum number, and the
 /// share that the application sets.
 const NEAR: usize = 8;
 const BURSTS_MIN: u32 = 4;
-const OWN: f64 = 0.5;
+const OWN: f64 = 0.25;
 /// A sender that its application limits has less than a segment left once in so many bursts, or more
 /// often.
 const PARTIAL_BURSTS: u32 = 16;
@@ -319,8 +320,8 @@ fn near(list: &[Interval], n: usize, around: usize) -> &[Interval] {
     &list[n.saturating_sub(around)..(n + around + 1).min(list.len())]
 }
 
-/// Whether the application sets the times at which data leaves: most bursts near this interval
-/// answer no ACK, and now and then the sender has nothing left.
+/// Whether the application sets the times at which data leaves: more than a few bursts near this
+/// interval answer no ACK, and now and then the sender has nothing left.
 fn is_written(list: &[Interval], n: usize) -> bool {
     let near = near(list, n, NEAR);
     let sum = |of: fn(&Interval) -> u32| near.iter().map(of).sum::<u32>();
@@ -375,8 +376,8 @@ fn buffered(list: &[Interval]) -> Vec<bool> {
 }
 
 /// Whether a run of constant flight is too long, or too even, for a congestion window. Before a
-/// loss, such a window grows with each RTT. After one, CUBIC rises and falls short of its plateau by
-/// half of the variation for `2 cbrt(CONSTANT / 2 * packets / C)`.
+/// loss, such a window grows with each RTT. After one, CUBIC is within half of the variation of its
+/// plateau for `2 cbrt(CONSTANT / 2 * packets / C)`, unless Reno's window has passed it by then.
 fn is_bound(run: &[Interval], most_bytes: u64, is_after_loss: bool, is_last: bool) -> bool {
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return false };
     if run.len() < if is_last { LAST_INTERVALS } else { CONSTANT_INTERVALS } {
@@ -386,7 +387,7 @@ fn is_bound(run: &[Interval], most_bytes: u64, is_after_loss: bool, is_last: boo
     let rtt_s = first.near_rtt_ns.unwrap_or(0).max(1) as f64 / 1e9;
     let packets = most_bytes as f64 / PACKET_BYTES;
     let plateau_s = 2.0 * (CONSTANT / 2.0 * packets / CUBIC).cbrt();
-    let reno_s = CONSTANT * packets / GROWTH_PACKETS * rtt_s;
+    let reno_s = (REDUCED + CONSTANT) * packets / GROWTH_PACKETS * rtt_s;
     if is_after_loss && lasts_s <= SPARE * plateau_s.min(reno_s) {
         return false;
     }
@@ -549,8 +550,8 @@ mod tests {
             let interval = Interval { bursts, own_bursts, partial_packets, ..Interval::default() };
             is_written(&[interval; 17], 8)
         };
-        assert!(is_written(4, 2, 1));
-        assert!(!is_written(4, 1, 1), "most answer an ACK");
+        assert!(is_written(4, 1, 1));
+        assert!(!is_written(5, 1, 1), "most answer an ACK");
         assert!(!is_written(4, 4, 0), "never less than a segment");
         assert!(!is_written(0, 0, 1), "no bursts");
     }

@@ -10,10 +10,16 @@ use crate::distance::is_at_host;
 use crate::step::{Ack, AckKind, DataKind, Step};
 
 /// Maximum time from an ACK to the data for which it makes room, where the sender captures, and the
-/// variation of a path.
+/// most that a path may add.
 const PROMPT_NS: u64 = 150_000;
 const VARIES_NS: u64 = 300_000;
 const VARIES_RTTS: u64 = 64;
+/// Number of bursts by which a mean forgets, and of mean deviations within which most are.
+const MEMORY: f64 = 8.0;
+const DEVIATIONS: f64 = 2.0;
+/// Transmission times that a path of several links may add, in those of the slowest before the
+/// capture point.
+const LATER_PACKETS: u64 = 2;
 /// Shorter gaps are those of packets within a burst.
 const SHORTEST_NS: u64 = 300_000;
 /// A burst begins after a gap of so many gaps within a burst.
@@ -37,6 +43,9 @@ pub(super) enum Burst {
 pub(super) struct Writes {
     gaps_ns: [u64; GAPS],
     count: usize,
+    /// Recent mean of the time from an ACK to a burst, and its deviation.
+    mean_ns: f64,
+    deviation_ns: f64,
     /// Time and first sequence number of a burst that is not yet acknowledged.
     began: Option<(u64, u64)>,
 }
@@ -65,13 +74,19 @@ impl Writes {
             return None;
         }
         self.began.get_or_insert((step.time_ns, data.start));
-        let varies_ns = match is_at_host(step.least_ns[step.from]) {
+        let since_ns = data.sender.since_ack_ns.unwrap_or(gap_ns).min(gap_ns);
+        let off_ns = since_ns as f64 - self.mean_ns;
+        self.mean_ns += off_ns / MEMORY;
+        self.deviation_ns += (off_ns.abs() - self.deviation_ns) / MEMORY;
+        let away_ns = match is_at_host(step.least_ns[step.from]) {
             true => 0,
             // Also the transmission time of a packet, which those of the handshake did not take.
-            false => VARIES_NS + step.least_rtt_ns().unwrap_or(0) / VARIES_RTTS + within_ns,
+            false => {
+                let most_ns = VARIES_NS + step.least_rtt_ns().unwrap_or(0) / VARIES_RTTS;
+                LATER_PACKETS * within_ns + most_ns.min((DEVIATIONS * self.deviation_ns) as u64)
+            }
         };
-        let since_ns = data.sender.since_ack_ns.unwrap_or(gap_ns);
-        Some(if since_ns > PROMPT_NS + varies_ns { Burst::Own } else { Burst::Prompted })
+        Some(if since_ns > PROMPT_NS + away_ns { Burst::Own } else { Burst::Prompted })
     }
 
     /// A rate at which the path passed data just now, bytes per second: its slowest link is no
@@ -145,7 +160,7 @@ mod tests {
         assert_eq!(second(1000, Some(250_000), 0), Some(Burst::Own));
         assert_eq!(second(1000, None, 0), Some(Burst::Own), "no ACK since the connection was opened");
         // Away from the sender, the path may vary that much.
-        assert_eq!(second(1000, Some(500_000), 20 * MS), Some(Burst::Prompted));
+        assert_eq!(second(1000, Some(250_000), 20 * MS), Some(Burst::Prompted));
         assert_eq!(second(1000, Some(2 * MS), 20 * MS), Some(Burst::Own));
         assert_eq!(second(400, Some(2 * MS), 0), None, "Nagle's algorithm may have held it back");
     }
