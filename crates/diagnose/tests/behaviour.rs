@@ -4,6 +4,7 @@
 use ackwise_capture::tcp_flag::{ACK, AE, CWR, ECE, FIN, PSH, RST, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
+use ackwise_diagnose::limits::{Confidence, Judgment, Limit};
 use ackwise_diagnose::{diagnose, statistics, Connection};
 use ackwise_link as _;
 use std::net::SocketAddr;
@@ -385,6 +386,20 @@ impl Random {
     }
 }
 
+/// All time has one limit, none that its figures contradict, and nothing undecided is sure.
+fn judged(judgment: &Judgment) {
+    let times = judgment.limits.iter().map(|(limit, share)| (share.ns, *limit));
+    let spans = judgment.spans.iter().map(|span| span.to_ns - span.from_ns);
+    assert_eq!(times.clone().map(|(ns, _)| ns).sum::<u64>(), spans.sum::<u64>());
+    for refuted in &judgment.refuted {
+        assert!(!judgment.limits.contains_key(&refuted.limit));
+        assert!(judgment.spans.iter().all(|span| span.limit != refuted.limit));
+        assert!(judgment.limits[&Limit::Undecided].ns >= refuted.ns);
+    }
+    let is_undecided = times.max().map_or(true, |(_, limit)| limit == Limit::Undecided);
+    assert_eq!(is_undecided, judgment.confidence == Confidence::Undecided);
+}
+
 #[test]
 fn counts_add_up_for_any_packets() {
     for seed in 1..=60 {
@@ -440,6 +455,7 @@ fn counts_add_up_for_any_packets() {
                 assert!(kinds <= acks.acks && acks.pure + acks.piggybacked <= acks.acks, "seed {seed}");
                 assert!(h.acking.segments.samples() <= acks.advancing, "seed {seed}");
                 assert!(h.rtt.data_ns.samples() <= acks.advancing, "seed {seed}");
+                judged(&h.limits);
             }
         }
         assert_eq!(found, payload, "seed {seed}");
