@@ -82,6 +82,8 @@ def transfer(limit: str, **given: Any) -> Transfer:
         "unseen_timers": 0,
         "stalls_ns": {},
         "answers": {"waits": 0, "ns": 0},
+        "blocks": {"waits": 0, "ns": 0, "delayed_ns": 0},
+        "path_mtu": None,
         "rtt_min_ns": 10**8,
         "rtt_mean_ns": 10**8,
         "flight_max_bytes": 100_000,
@@ -399,3 +401,53 @@ def test_shares_are_of_all_the_time(root: Path) -> None:
         for connection in engine.diagnose([str(capture)])["connections"]:
             for one in transfers(connection):
                 assert sum(share for _, share in one.limits) == pytest.approx(1)
+
+
+def both_ways(forth: dict[str, Any], back: dict[str, Any]) -> Transfer:
+    """A transfer whose other direction has a judgment of its own."""
+    one = transfer("sending-application", **forth)
+    halves: Any = [one.half, {**one.half, "limits": {**one.judgment, **back}}]
+    one.connection["halves"] = halves
+    return one
+
+
+def test_a_peer_whose_answers_are_stalled_is_not_blamed() -> None:
+    waits = {"answers": {"waits": 100, "ns": 9 * 10**9}}
+    stalled = {"limits": {"ack-stall": {"ns": 9 * 10**9, "bytes": 1}}, "stalls_ns": {"nagle": 1}}
+    told = advice.of(both_ways(waits, stalled), "sending-application")
+    assert "what delays the answers: Nagle / delayed-ACK stall" in told.because
+    # the peer sends what waits
+    assert (told.owner, told.line, told.helps) == ("the receiver", "", False)
+    brief = {"limits": {"ack-stall": {"ns": 10**9, "bytes": 1}}}
+    assert "what delays" not in advice.of(both_ways(waits, brief), "sending-application").because
+    idle = {"limits": {"sending-application": {"ns": 9 * 10**9, "bytes": 1}}}
+    assert "what delays" not in advice.of(both_ways(waits, idle), "sending-application").because
+
+
+def test_a_writer_that_waits_for_its_own_acks_is_told_so() -> None:
+    blocks = {"waits": 50, "ns": 8 * 10**9, "delayed_ns": 2 * 10**9}
+    told = advice.of(transfer("sending-application", blocks=blocks), "sending-application")
+    assert "acknowledged: 50 times, 160 ms each (40 ms of it a delayed ACK)" in told.because
+    assert told.owner == "the sender"
+    assert "NODELAY" not in told.remedy
+    # 10 MB in blocks of less than a segment might also be Nagle's algorithm
+    blocks = {"waits": 10_000, "ns": 8 * 10**9, "delayed_ns": 0}
+    told = advice.of(transfer("sending-application", blocks=blocks), "sending-application")
+    assert "delayed ACK" not in told.because
+    assert told.remedy.endswith("set TCP_NODELAY")
+
+
+def test_an_applications_window_is_what_it_lets_pass_in_an_rtt() -> None:
+    told = advice.of(transfer("application-window"), "application-window")
+    # 1 MB/s by 100 ms
+    assert "about 100 kB per RTT of 100 ms, or 8 Mbit/s" in told.because
+    assert (told.owner, told.line) == ("the receiver", "")
+
+
+@pytest.mark.parametrize("limit", ["timeout", "congestion-window"])
+def test_a_black_hole_is_named_with_its_sizes(limit: str) -> None:
+    sizes = {"lost_bytes": 1500, "passed_bytes": 1040}
+    told = advice.of(transfer(limit, path_mtu=sizes), limit)
+    assert "1500 bytes never arrived, and those of 1040 bytes did" in told.because
+    assert "tcp_mtu_probing=1" in told.line
+    assert "tcp_mtu_probing" not in advice.of(transfer(limit), limit).line

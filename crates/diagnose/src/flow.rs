@@ -135,7 +135,7 @@ impl<O: Observer> Flow<O> {
         // The acknowledgment number of a reset need not belong to the connection.
         if has(tcp_flag::ACK) && !has(tcp_flag::RST) {
             let ack = step.ack.insert(Ack::default());
-            self.halves[to].acked(segment, now_ns, ack);
+            self.halves[to].acked(segment, &step.data, now_ns, ack);
             // Linux's rule: the order of ACKs without progress does not show which was sent first.
             if ack.kind == AckKind::Advancing || ack.sacked_bytes > 0 || has(tcp_flag::SYN) {
                 ack.ce_marks = self.aces[from].heard(segment.flags);

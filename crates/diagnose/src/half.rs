@@ -7,7 +7,7 @@ use crate::idents::Idents;
 use crate::ranges::Ranges;
 use crate::recovery::{Clue, Recovery};
 use crate::scale::Scale;
-use crate::step::{Ack, AckKind, Data, DataKind, SenderView};
+use crate::step::{Ack, AckKind, Answer, Data, DataKind, SenderView};
 use ackwise_capture::sequence::{first, near};
 use ackwise_capture::tcp_flag;
 use std::collections::VecDeque;
@@ -46,6 +46,8 @@ struct Advert {
     stamp: Option<u32>,
     una: u64,
     edge: u64,
+    /// New payload that came with it.
+    bytes: u32,
 }
 
 /// The packet that revealed the newest hole.
@@ -110,6 +112,13 @@ pub(crate) struct Half {
     probed: Option<DataKind>,
     underway: VecDeque<Advert>,
     heard: Advert,
+    /// ACKs of new data that the sender has heard since it last sent data: their number, and when
+    /// the first passed.
+    advances: u32,
+    advanced_ns: u64,
+    /// Data of the peer that it has heard since: the last packet, and the bytes in all.
+    answer: Advert,
+    answer_bytes: u64,
 }
 
 impl Half {
@@ -207,6 +216,7 @@ impl Half {
         data.mss_bytes = self.mss_bytes();
         data.flight_bytes = self.flight_bytes();
         self.last_data_ns = Some(cx.time_ns);
+        (self.advances, self.answer_bytes) = (0, 0);
     }
 
     fn begin(
@@ -251,7 +261,7 @@ impl Half {
             _ => advert.time_ns + path_ns <= cx.time_ns,
         };
         while let Some(advert) = self.underway.front().copied().filter(|next| reached(next, &self.heard)) {
-            self.heard = advert;
+            self.hear(advert);
             self.underway.pop_front();
         }
         // An ACK that should have reached the sender but did not is waiting in a queue, like the
@@ -266,8 +276,30 @@ impl Half {
             edge: self.heard.edge,
             nxt: self.nxt,
             since_ack_ns: (self.heard.time_ns > 0).then_some(since_ns),
+            advances: self.advances,
+            since_advance_ns: (self.advances > 0)
+                .then(|| cx.time_ns.saturating_sub(self.advanced_ns + path_ns)),
+            answer: (self.answer_bytes > 0).then(|| Answer {
+                since_ns: cx.time_ns.saturating_sub(self.answer.time_ns + cx.sender_least_ns),
+                una: self.answer.una,
+                bytes: self.answer_bytes,
+            }),
             distance_ns,
         }
+    }
+
+    fn hear(&mut self, advert: Advert) {
+        if advert.una > self.heard.una {
+            if self.advances == 0 {
+                self.advanced_ns = advert.time_ns;
+            }
+            self.advances = self.advances.saturating_add(1);
+        }
+        if advert.bytes > 0 {
+            self.answer = advert;
+            self.answer_bytes += u64::from(advert.bytes);
+        }
+        self.heard = advert;
     }
 
     /// Time since an ACK reached the data sender.
@@ -407,8 +439,8 @@ impl Half {
         before_ns
     }
 
-    /// Processes a packet of the receiver, in the same way.
-    pub fn acked(&mut self, segment: &Segment<'_>, time_ns: u64, ack: &mut Ack) {
+    /// Processes a packet of the receiver, in the same way; `data` is what it carries.
+    pub fn acked(&mut self, segment: &Segment<'_>, data: &Data, time_ns: u64, ack: &mut Ack) {
         let number = self.number(segment.ack);
         self.start_at(number);
         let is_first = !std::mem::replace(&mut self.is_answered, true);
@@ -454,14 +486,17 @@ impl Half {
         ack.flight_bytes = self.flight_bytes();
         ack.sacked_in_all_bytes = self.sacked.bytes();
         ack.packets_left = self.outstanding.len() as u32;
-        if number >= una {
+        // Keep-alives, probes and the answers to them do not let a sender go on.
+        let asks = matches!(data.kind, DataKind::KeepAlive | DataKind::WindowProbe)
+            || matches!(ack.kind, AckKind::KeepAliveReply | AckKind::WindowProbeReply);
+        if number > una || number == una && !(asks && self.edge == edge) {
             let stamp = segment.timestamps().map(|(value, _)| value);
-            let advert = Advert { time_ns, stamp, una: self.una, edge: self.edge };
+            let advert = Advert { time_ns, stamp, una: self.una, edge: self.edge, bytes: data.new_bytes };
             // A sender that was never seen has sent no packet that would request it.
             if self.last_data_ns.is_some() {
                 self.tell(advert);
             } else {
-                self.heard = advert;
+                self.hear(advert);
             }
         }
     }
@@ -525,6 +560,9 @@ impl Half {
                     rest.segments = (sent.segments - part).max(1);
                 }
                 break;
+            }
+            if sent.segments == 1 && !sent.is_again {
+                ack.largest_bytes = ack.largest_bytes.max((sent.end - sent.start) as u32);
             }
             ack.segments += sent.segments;
             self.outstanding.pop_front();

@@ -178,8 +178,25 @@ pub struct SenderView {
     pub nxt: u64,
     /// Time since an ACK reached the sender, nanoseconds.
     pub since_ack_ns: Option<u64>,
+    /// Number of ACKs of new data that reached the sender since it last sent data.
+    pub advances: u32,
+    /// Time since the first of them did, nanoseconds.
+    pub since_advance_ns: Option<u64>,
+    /// The peer's data that reached the sender since it last sent data.
+    pub answer: Option<Answer>,
     /// RTT between the capture point and the sender, nanoseconds, including queueing at the time.
     pub distance_ns: u64,
+}
+
+/// Data of the peer that reached a sender.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Answer {
+    /// Time since the last of it did, over a path without queues, nanoseconds.
+    pub since_ns: u64,
+    /// Acknowledgment number of the last of it.
+    pub una: u64,
+    /// Payload bytes in all.
+    pub bytes: u64,
 }
 
 impl SenderView {
@@ -270,6 +287,8 @@ pub struct Ack {
     pub oldest_ns: Option<u64>,
     /// Time since the newest of these packets passed, nanoseconds; None if there are none.
     pub newest_ns: Option<u64>,
+    /// Payload of the longest of these packets that is one segment and was sent once, bytes.
+    pub largest_bytes: u32,
     /// Whether the number is the end of a packet.
     pub is_exact: bool,
     /// Whether the newest of them had PSH or FIN.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ackwise import engine
 from ackwise.diagnosis.sentences import CONTRADICTIONS, PATH, RECEIVER, SAYINGS, SENDER
-from ackwise.diagnosis.transfer import Transfer
+from ackwise.diagnosis.transfer import NS, Transfer
 
 WORTH = 1.1  # minimum gain, as a factor of the rate, that makes a change a remedy
 # Linux advertises about half of its receive buffer (net.ipv4.tcp_adv_win_scale = 1) and accounts
@@ -27,6 +27,8 @@ _BLOAT = 2.0  # bufferbloat: loaded RTT in units of the minimum RTT
 _BLOAT_S = 0.03
 _MOSTLY = 0.5  # share of the time that the application left unused
 _ANSWERED_AT_ONCE = 1.5  # in RTTs
+# limits of the answers that say nothing about their delay
+_IDLE = ("sending-application", "handshake", "undecided")
 _MIB = 1 << 20
 _ROUNDS_TO_ONE = 0.9995  # rounds to one unit at three digits
 
@@ -44,6 +46,9 @@ class Advice:
 
 def of(transfer: Transfer, limit: str) -> Advice:
     """The advice for one limit of a transfer."""
+    path_mtu = transfer.judgment["path_mtu"]
+    if path_mtu and limit in ("timeout", "congestion-window"):
+        return _black_hole(**path_mtu)
     known = _KNOWN.get(limit)
     saying = SAYINGS[limit]
     if known:
@@ -256,13 +261,25 @@ def _writes(transfer: Transfer) -> Advice:
     """A writer that waits for the peer's answers is not itself slow."""
     saying = SAYINGS["sending-application"]
     waits, waited_s, rtt = transfer.answers, transfer.answers_s, transfer.rtt_s
-    if rtt is None or waited_s < _MOSTLY * transfer.seconds_of("sending-application"):
+    mostly_s = _MOSTLY * transfer.seconds_of("sending-application")
+    if rtt is not None and transfer.blocks_s >= mostly_s:
+        return _blocks(transfer, rtt)
+    if rtt is None or waited_s < mostly_s:
         return Advice(saying.meaning, SENDER, _plain(saying.remedy), saying.line)
     each_s = waited_s / waits
     because = (
         f"it waited for the peer's answer before sending more: {_times(waits)}, {time(each_s)} "
         f"each, with an RTT of {time(rtt)}"
     )
+    delays = _delays(transfer.back, waited_s)
+    if delays is not None:
+        owner = SAYINGS[delays].owner
+        return Advice(
+            f"{because}; what delays the answers: {SAYINGS[delays].words}",
+            {SENDER: RECEIVER, RECEIVER: SENDER}.get(owner, owner),
+            "as for the other direction",
+            helps=False,
+        )
     if each_s > _ANSWERED_AT_ONCE * rtt:
         return Advice(
             because,
@@ -276,6 +293,53 @@ def _writes(transfer: Transfer) -> Advice:
         SENDER if transfer.of == 0 else RECEIVER,
         "send several requests before the first answer arrives, in one connection or in several; "
         "one after the other they take an RTT each, whatever the rate of the path",
+    )
+
+
+def _blocks(transfer: Transfer, rtt_s: float) -> Advice:
+    """A writer that waits until everything is acknowledged; below a segment, Nagle's algorithm
+    would wait in the same way."""
+    blocks = transfer.judgment["blocks"]
+    each_s, delayed_s = (ns / NS / blocks["waits"] for ns in (blocks["ns"], blocks["delayed_ns"]))
+    late = f" ({time(delayed_s)} of it a delayed ACK)" if delayed_s else ""
+    because = (
+        f"it wrote more only when all its data was acknowledged: {_times(blocks['waits'])}, "
+        f"{time(each_s)} each{late}, with an RTT of {time(rtt_s)}"
+    )
+    remedy = (
+        "let the application write on before the previous block is acknowledged, or write larger "
+        "blocks; each block takes an RTT, whatever the rate of the path"
+    )
+    if transfer.bytes < blocks["waits"] * transfer.mss_bytes:
+        remedy += ". If the application does not wait, Nagle's algorithm does: set TCP_NODELAY"
+    return Advice(because, SENDER, remedy)
+
+
+def _delays(answers: Transfer, waited_s: float) -> str | None:
+    """The limit that accounts for most of the time in which answers were awaited."""
+    slow = {n: s for n, s in answers.limits if n not in _IDLE}
+    if sum(slow.values()) * answers.seconds < _MOSTLY * waited_s:
+        return None
+    return max(slow, key=slow.__getitem__, default=None)
+
+
+def _granted(transfer: Transfer) -> Advice:
+    saying = SAYINGS["application-window"]
+    because, rtt = saying.meaning, transfer.rtt_s
+    if rtt:
+        bps = transfer.bps_while("application-window")
+        because += f": about {size(bps * rtt / 8)} per RTT of {time(rtt)}, or {rate(bps)}"
+    return Advice(because, RECEIVER, _plain(saying.remedy))
+
+
+def _black_hole(lost_bytes: int, passed_bytes: int) -> Advice:
+    return Advice(
+        f"IP packets of {lost_bytes} bytes never arrived, and those of {passed_bytes} bytes did: a "
+        "path MTU black hole, of which no ICMP message told the sender",
+        PATH,
+        'let ICMP "fragmentation needed" (IPv6: "packet too big") pass, or clamp the MSS at the '
+        "router before the smaller MTU; a Linux sender can also probe for the MTU",
+        "sysctl -w net.ipv4.tcp_mtu_probing=1",
     )
 
 
@@ -422,6 +486,7 @@ _KNOWN: dict[str, Callable[[Transfer], Advice]] = {
     "receive-window": _window,
     "receiving-application": _reads,
     "sending-application": _writes,
+    "application-window": _granted,
     "send-buffer": _send_buffer,
     "link": _link,
     "policer": _policer,

@@ -19,7 +19,7 @@ _WINDOW_FULL = 0.9  # more in flight than this share of the window shows a full 
 # Limits that leave no queue once removed: a faster link, a free return path.
 _WITHOUT_QUEUE = ("link", "return-path")
 # Limits that impose a rate of their own.
-_PACED = ("policer", "processor", "receiving-application", "return-path")
+_PACED = ("policer", "processor", "receiving-application", "application-window", "return-path")
 # Limits that take a fixed time, whatever the rate afterwards.
 _WAITS = ("handshake", "slow-start", "sending-application", "ack-stall", "timeout")
 # A limit spaces packets at its mean rate or, after pauses, somewhat closer.

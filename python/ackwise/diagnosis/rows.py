@@ -53,7 +53,8 @@ def halves(diagnosis: Document) -> Iterator[Row]:
 
 def _judged(judgment: Judgment) -> dict[str, object]:
     """A judgment's figures. Shares have columns of their own, spans a table."""
-    return {k: v for k, v in judgment.items() if k not in ("limits", "spans", "stalls_ns")}
+    apart = ("limits", "spans", "stalls_ns", "" if judgment["path_mtu"] else "path_mtu")
+    return {k: v for k, v in judgment.items() if k not in apart}
 
 
 def spans(diagnosis: Document) -> Iterator[Row]:

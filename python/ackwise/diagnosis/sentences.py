@@ -84,6 +84,13 @@ SAYINGS = {
         "the application {sender} has to write earlier or more; the network is not the limit",
         "top -H",
     ),
+    "application-window": Saying(
+        "application window",
+        "the receiver's application lets only so much be outstanding, by messages of its own",
+        RECEIVER,
+        "raise the application's own window {receiver}: flow control of HTTP/2 or SSH, credits, or "
+        "the number of outstanding requests",
+    ),
     "return-path": Saying(
         "return path",
         "ACKs arrive late, in bursts or not at all",
@@ -171,6 +178,7 @@ COLORS = {
     "receiving-application": "#7f3fbf",
     "send-buffer": "#e6a700",
     "sending-application": "#b9a7d6",
+    "application-window": "#17becf",
     "return-path": "#cc79a7",
     "ack-stall": "#e31a73",
     "timeout": "#b22222",

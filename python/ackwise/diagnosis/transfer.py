@@ -121,6 +121,11 @@ class Transfer:
         return int(self.judgment["answers"]["ns"]) / NS
 
     @property
+    def blocks_s(self) -> float:
+        """Time spent waiting until everything sent was acknowledged, seconds."""
+        return int(self.judgment["blocks"]["ns"]) / NS
+
+    @property
     def mss_bytes(self) -> int:
         """The smaller MSS offered by the SYNs; Ethernet's where they were not captured."""
         offered = [o["mss_bytes"] for o in self.connection["options"] if o]

@@ -136,6 +136,21 @@ class Refuted(TypedDict):
     because: str
 
 
+class Blocks(TypedDict):
+    """Waits until everything sent was acknowledged."""
+
+    waits: int
+    ns: int
+    delayed_ns: int
+
+
+class PathMtu(TypedDict):
+    """IP packet lengths of a path MTU black hole."""
+
+    lost_bytes: int
+    passed_bytes: int
+
+
 class Judgment(TypedDict):
     """What limited a direction."""
 
@@ -154,6 +169,8 @@ class Judgment(TypedDict):
     flight_max_bytes: int
     answers: Answers
     unseen_timers: int
+    blocks: Blocks
+    path_mtu: PathMtu | None
     next_limits_bps: NotRequired[dict[str, float]]
 
 

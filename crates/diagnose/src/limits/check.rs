@@ -165,7 +165,8 @@ impl Figures<'_> {
     /// Near the receiver some may be missing: they were lost before the capture point.
     fn timers_were_shorter(&self) -> bool {
         let first_ns = TIMER_NS + 4 * self.rtt_ns();
-        let most_ns = (0..self.sent_again()).take(64).fold(0u64, |sum, n| {
+        let timers = self.sent_again() + self.judgment().unseen_timers;
+        let most_ns = (0..timers).take(64).fold(0u64, |sum, n| {
             sum.saturating_add(first_ns.saturating_mul(1 << n.min(32)).min(TIMER_MAX_NS))
         });
         self.end.distance_ns[0] <= self.end.distance_ns[1] && self.share.ns > most_ns

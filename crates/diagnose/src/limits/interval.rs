@@ -3,7 +3,7 @@
 
 use super::wait::{Stall, Wait};
 
-pub(super) const WAITS: usize = 9;
+pub(super) const WAITS: usize = 11;
 
 impl Wait {
     pub fn index(self) -> usize {
@@ -11,12 +11,14 @@ impl Wait {
             Wait::Room => 0,
             Wait::ReceiveWindow => 1,
             Wait::ClosedWindow => 2,
-            Wait::Application | Wait::Answer => 3,
+            Wait::Application | Wait::Answer | Wait::Block => 3,
             Wait::Stall(Stall::Nagle) => 4,
             Wait::Stall(Stall::ReceiveWindow) => 5,
             Wait::Stall(Stall::SendBuffer) => 6,
             Wait::Timer => 7,
             Wait::Recovery => 8,
+            Wait::Grant => 9,
+            Wait::Idle => 10,
         }
     }
 }
@@ -29,8 +31,6 @@ pub(super) struct Interval {
     /// Payload bytes sent for the first time, and acknowledged.
     pub new_bytes: u64,
     pub acked_bytes: u64,
-    /// Payload bytes retransmitted.
-    pub again_bytes: u64,
     pub recoveries: u32,
     pub marks: u32,
     /// RTTs of the path, including the receiver's delay.
@@ -121,7 +121,6 @@ impl Interval {
         }
         self.new_bytes += next.new_bytes;
         self.acked_bytes += next.acked_bytes;
-        self.again_bytes += next.again_bytes;
         self.recoveries += next.recoveries;
         self.marks += next.marks;
         self.rtt_min_ns = self.rtt_min_ns.min(next.rtt_min_ns);

@@ -40,8 +40,9 @@ pub(super) struct Intervals {
     /// Times of the connection's first packet and of this direction's first data.
     pub began_ns: Option<u64>,
     pub opened_ns: Option<u64>,
-    /// Time at which the application wrote its first data, if that could not leave earlier.
-    pub wrote_ns: Option<u64>,
+    /// Time from which on the sender's first data could have passed: the handshake's last packet
+    /// has reached it, and the data its way to the capture point.
+    pub ready_ns: Option<u64>,
 }
 
 impl Intervals {
@@ -60,8 +61,11 @@ impl Intervals {
         let Some(waited) = waited else { return };
         let data = &step.data;
         self.emptied_ns = None;
-        let waited_ns = data.sender.since_ack_ns.unwrap_or(0);
-        self.wrote_ns.get_or_insert(step.time_ns.saturating_sub(waited_ns));
+        self.ready_ns.get_or_insert_with(|| {
+            // The opener sends that packet itself.
+            let away_ns = if step.from == 0 { 0 } else { data.sender.distance_ns };
+            (began_ns + away_ns).min(step.time_ns)
+        });
         let gap_ns = waited.until_ack.1 + waited.since_ack.1;
         let length_ns = self.length_ns(step);
         let burst = self.writes.sent(step, gap_ns);
@@ -83,9 +87,8 @@ impl Intervals {
         now.packets += 1;
         now.bursts += u32::from(burst.is_some());
         now.own_bursts += u32::from(burst == Some(Burst::Own));
-        match data.kind {
-            DataKind::New | DataKind::OutOfOrder => now.new_bytes += u64::from(data.new_bytes),
-            _ => now.again_bytes += data.end - data.start,
+        if matches!(data.kind, DataKind::New | DataKind::OutOfOrder) {
+            now.new_bytes += u64::from(data.new_bytes);
         }
         now.recoveries += u32::from(data.begins_recovery);
         let is_partial =

@@ -6,11 +6,14 @@ use super::intervals::Intervals;
 use super::judgment::Judgment;
 use super::limit::Limit;
 use super::link::Slowest;
-use super::wait::{Stall, Wait};
+use super::wait::{Stall, Wait, Waits};
 use super::window::Path;
 use std::collections::BTreeMap;
 
 const STALLS: [Stall; 3] = [Stall::Nagle, Stall::ReceiveWindow, Stall::SendBuffer];
+
+/// Minimum number of an application's pauses that explain a constant flight, in RTTs for each.
+const BOUND_RTTS: u64 = 4;
 
 /// Distinguishes a small window from a slow reader: where the application reads too slowly, the
 /// window closes repeatedly, and is at its largest less than half of the time.
@@ -43,7 +46,7 @@ fn pieces(list: &[Interval], window_bytes: u64) -> Vec<bool> {
 }
 
 /// Intervals in which the retransmission timer ran. It starts with the last ACK (RFC 6298, 5.3),
-/// whatever passes afterwards.
+/// whatever passes afterwards, or with the first packet after nothing was in flight (5.1).
 fn timers(list: &[Interval]) -> Vec<bool> {
     let mut runs = false;
     let mut timers: Vec<_> = list
@@ -51,7 +54,8 @@ fn timers(list: &[Interval]) -> Vec<bool> {
         .rev()
         .map(|interval| {
             let ends_one = interval.is_mostly(Wait::Timer);
-            runs = ends_one || runs && interval.acks == 0 && !interval.is_mostly(Wait::ClosedWindow);
+            let is_off = interval.is_mostly(Wait::ClosedWindow) || interval.is_mostly(Wait::Idle);
+            runs = ends_one || runs && interval.acks == 0 && !is_off;
             runs && !ends_one
         })
         .collect();
@@ -62,6 +66,7 @@ fn timers(list: &[Interval]) -> Vec<bool> {
 // [S4.6]
 pub(super) fn judge(
     all: &Intervals,
+    waits: &Waits,
     link: Option<Slowest>,
     policed_bytes_per_s: Option<f64>,
     has_handshake: bool,
@@ -69,15 +74,31 @@ pub(super) fn judge(
 ) -> Judgment {
     let list = all.all();
     let path = Path::of(list, link, policed_bytes_per_s, has_handshake, at_receiver);
-    let mut judgment = path.figures(list);
+    let mut judgment = Judgment { answers: waits.answers, blocks: waits.blocks, ..path.figures(list) };
+    let whole_ns: u64 = list.iter().map(Interval::ns).sum();
+    let granted = match waits.has_application_window(whole_ns) {
+        true => Limit::ApplicationWindow,
+        false => {
+            judgment.answers.waits += waits.grants.waits.waits;
+            judgment.answers.ns += waits.grants.waits.ns;
+            Limit::SendingApplication
+        }
+    };
+    // What the applications let be outstanding bounds the flight, too.
+    let most_ns = BOUND_RTTS * judgment.rtt_mean_ns.unwrap_or(0);
+    let bound = (waits.paused().saturating_mul(most_ns) > whole_ns).then_some(granted);
+    let is_lossless = list.iter().all(|interval| interval.recoveries == 0);
+    let mut most_bytes = 0;
     let largest_bytes = list.iter().map(|i| i.window_max_bytes).max().unwrap_or(0);
     if let (Some(began_ns), Some(opened_ns)) = (all.began_ns, all.opened_ns) {
         // The last ACK has to reach the sender, and the first data the capture point.
         let first_ns = list.first().map_or(opened_ns, |first| first.from_ns);
-        let ready_ns =
-            all.wrote_ns.map_or(opened_ns, |wrote_ns| wrote_ns.clamp(opened_ns, first_ns.max(opened_ns)));
+        let ready_ns = all.ready_ns.unwrap_or(opened_ns);
         judgment.add(Limit::Handshake, began_ns, ready_ns);
         judgment.add(Limit::SendingApplication, ready_ns, first_ns);
+        if waits.begins_with_answer {
+            judgment.answers.add(first_ns.saturating_sub(ready_ns));
+        }
     }
     let pieces = pieces(list, largest_bytes);
     let timers = timers(list);
@@ -93,7 +114,15 @@ pub(super) fn judge(
             judgment.interval(interval, &BTreeMap::from([(timer, interval.ns())]), timer);
             continue;
         }
-        let room = if pieces[n] { Limit::ReceivingApplication } else { path.limit(list, n) };
+        let room = match path.limit(list, n) {
+            _ if pieces[n] => Limit::ReceivingApplication,
+            // Slow start grows beyond what it had reached.
+            limit @ Limit::SlowStart if interval.flight_max_bytes <= most_bytes => bound.unwrap_or(limit),
+            limit @ (Limit::SendBuffer | Limit::SendingApplication) => bound.unwrap_or(limit),
+            limit @ Limit::CongestionWindow if is_lossless => bound.unwrap_or(limit),
+            limit => limit,
+        };
+        most_bytes = most_bytes.max(interval.flight_max_bytes);
         let waited = |wait: Wait| interval.waits_ns[wait.index()];
         let mut shares = BTreeMap::new();
         let mut share = |limit: Limit, ns: u64| {
@@ -119,11 +148,13 @@ pub(super) fn judge(
             false => of_window(interval, largest_bytes),
         };
         share(window, waited(Wait::ReceiveWindow));
+        share(if is_link || by_return_path { window } else { granted }, waited(Wait::Grant));
         share(Limit::ReceivingApplication, waited(Wait::ClosedWindow));
         // Behind a link, packets come at its times and not at those of ACKs.
         let is_spaced = path.has_queue(interval) && path.is_busy(list, n);
         let writer = if is_spaced { Limit::Link } else { Limit::SendingApplication };
         share(writer, waited(Wait::Application));
+        share(Limit::SendingApplication, waited(Wait::Idle));
         share(timer, waited(Wait::Timer));
         for stall in STALLS {
             let ns = waited(Wait::Stall(stall));

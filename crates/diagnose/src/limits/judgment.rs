@@ -5,7 +5,8 @@ use super::check::Refuted;
 use super::confidence::{Confidence, Doubt, Rival};
 use super::interval::Interval;
 use super::limit::Limit;
-use super::wait::{Answers, Stall};
+use super::path_mtu::PathMtu;
+use super::wait::{Answers, Blocks, Stall};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -49,6 +50,10 @@ pub struct Judgment {
     /// Timers that expired for packets lost before the capture point, so that the one captured looks
     /// like new data.
     pub unseen_timers: u64,
+    /// Time in sending-application spent waiting until everything sent was acknowledged.
+    pub blocks: Blocks,
+    /// The packet sizes of a path MTU black hole; None where the capture shows none.
+    pub path_mtu: Option<PathMtu>,
     /// Periods in order of time, without gaps, each with its dominant limit.
     pub spans: Vec<Span>,
     /// Minimum RTT of the whole path, nanoseconds.

@@ -25,6 +25,8 @@ pub enum Limit {
     SendBuffer,
     /// The application has nothing to send.
     SendingApplication,
+    /// The receiver's application lets only so much be outstanding, by messages of its own.
+    ApplicationWindow,
     /// ACKs arrive late, in bursts, or are lost on their way.
     ReturnPath,
     /// The sender waits for an ACK that the receiver delays.

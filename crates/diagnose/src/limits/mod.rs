@@ -11,6 +11,7 @@
 //! | `writes.rs` | do ACKs set the times of the sender's bursts, or its application? |
 //! | `answer.rs` | was the capture taken at the receiver? |
 //! | `link.rs` | how fast is the slowest link? |
+//! | `path_mtu.rs` | are packets above some size lost? |
 //! | `policer.rs` | do the losses follow from a token bucket? |
 //! | `judge.rs` | one limit for all time, and its share |
 //! | `check.rs` | do the other figures contradict a limit? |
@@ -31,6 +32,7 @@ mod judgment;
 mod limit;
 mod link;
 mod packed;
+mod path_mtu;
 mod policer;
 mod wait;
 mod window;
@@ -42,6 +44,7 @@ use crate::step::{Cause, DataKind, Step};
 use answer::Bursts;
 use intervals::Intervals;
 use link::Link as LinkRate;
+use path_mtu::Sizes;
 use policer::Losses;
 use wait::{Wait, Waits};
 
@@ -49,7 +52,8 @@ pub use check::{Because, Refuted};
 pub use confidence::{Confidence, Doubt, Evidence, Rival};
 pub use judgment::{Judgment, Share, Span};
 pub use limit::Limit;
-pub use wait::{Answers, Stall};
+pub use path_mtu::PathMtu;
+pub use wait::{Answers, Blocks, Stall};
 
 /// FASTER: multiple of the policer's rate; PASSED: share of packets above it.
 const FASTER: f64 = 1.5;
@@ -65,6 +69,7 @@ pub struct Limits {
     bursts: Bursts,
     /// Timers whose packet looks like new data: earlier copies were lost before the capture point.
     unseen_timers: u64,
+    sizes: Sizes,
 }
 
 impl Observer for Limits {
@@ -79,6 +84,7 @@ impl Observer for Limits {
         self.intervals.sent(step, waited);
         self.link.sent(step);
         self.bursts.sent(step);
+        self.sizes.sent(step);
         // A probe of the tail does not count as a loss yet.
         let is_loss = matches!(step.data.kind, DataKind::Retransmission(Cause::Fast | Cause::Timeout));
         if step.data.begins_recovery && is_loss {
@@ -94,6 +100,7 @@ impl Observer for Limits {
             self.intervals.acked(step, ack);
             self.link.acked(step);
             self.bursts.acked(step, ack);
+            self.sizes.acked(ack);
         }
     }
 
@@ -107,9 +114,15 @@ impl Observer for Limits {
         let policed_bytes_per_s = self.losses.rate(end.mss_bytes).filter(is_passed);
         let link = self.link.slowest(near_receiver);
         let at_receiver = |queued_bytes_per_s| self.bursts.is_at_receiver(end, queued_bytes_per_s);
-        let mut judgment =
-            judge::judge(&intervals, link, policed_bytes_per_s, end.handshake.is_some(), at_receiver);
-        judgment.answers = self.waits.answers;
+        let mut judgment = judge::judge(
+            &intervals,
+            &self.waits,
+            link,
+            policed_bytes_per_s,
+            end.handshake.is_some(),
+            at_receiver,
+        );
+        judgment.path_mtu = self.sizes.black_hole();
         judgment.unseen_timers = self.unseen_timers;
         // Without ACKs, nothing shows what a sender waited for.
         if end.is_answered {

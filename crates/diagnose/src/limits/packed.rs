@@ -4,7 +4,7 @@
 
 use super::interval::{Interval, Mean, WAITS};
 
-const FIGURES: usize = WAITS + 26;
+const FIGURES: usize = WAITS + 25;
 /// Bytes that tell which figures are not 0.
 const FILLED: usize = FIGURES.div_ceil(8);
 
@@ -81,7 +81,6 @@ fn figures(interval: &Interval, before_ns: u64) -> [u64; FIGURES] {
         i.to_ns.wrapping_sub(i.from_ns),
         i.new_bytes,
         i.acked_bytes,
-        i.again_bytes,
         i.recoveries.into(),
         i.marks.into(),
         i.rtt_min_ns.wrapping_add(1),
@@ -108,7 +107,7 @@ fn figures(interval: &Interval, before_ns: u64) -> [u64; FIGURES] {
 }
 
 fn interval(figures: [u64; FIGURES], before_ns: u64) -> Interval {
-    let [w0, w1, w2, w3, w4, w5, w6, w7, w8, from, ns, new_bytes, acked_bytes, again_bytes, recoveries, marks, rtt_min, rtt_sum_ns, rtts, flight_max_bytes, slack_min, window_max_bytes, window_min, acks, packets, behind_ns, behind, before_queue_ns, before, kept_ns, kept, bursts, own_bursts, partial_packets, passed_bytes_per_s] =
+    let [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, from, ns, new_bytes, acked_bytes, recoveries, marks, rtt_min, rtt_sum_ns, rtts, flight_max_bytes, slack_min, window_max_bytes, window_min, acks, packets, behind_ns, behind, before_queue_ns, before, kept_ns, kept, bursts, own_bursts, partial_packets, passed_bytes_per_s] =
         figures;
     let from_ns = before_ns.wrapping_add(from);
     let mean = |sum_ns, samples| Mean { sum_ns, samples: samples as u32 };
@@ -116,10 +115,9 @@ fn interval(figures: [u64; FIGURES], before_ns: u64) -> Interval {
     Interval {
         from_ns,
         to_ns: from_ns.wrapping_add(ns),
-        waits_ns: [w0, w1, w2, w3, w4, w5, w6, w7, w8],
+        waits_ns: [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10],
         new_bytes,
         acked_bytes,
-        again_bytes,
         recoveries: recoveries as u32,
         marks: marks as u32,
         rtt_min_ns: rtt_min.wrapping_sub(1),

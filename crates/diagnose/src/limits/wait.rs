@@ -4,6 +4,7 @@
 //! A packet that leaves as an ACK arrives was waiting for that ACK; a packet that leaves at another
 //! time was waiting for the application or a timer.
 
+use crate::distance::is_at_host;
 use crate::step::{Ack, AckKind, Cause, DataKind, Step};
 use ackwise_capture::tcp_flag;
 use serde::Serialize;
@@ -13,6 +14,9 @@ const MS: u64 = 1_000_000;
 pub(super) const DELAYED_ACK_NS: u64 = 25 * MS;
 /// Minimum RTO of Linux; others wait longer (RFC 6298, 2.4: a second).
 pub(super) const MIN_RTO_NS: u64 = 195 * MS;
+/// Largest initial value of a timer, without the RTT, for one that packets lost before the capture
+/// point show (FreeBSD: 230 ms, Windows: 300 ms).
+const MAX_RTO_NS: u64 = 400 * MS;
 /// PSH share of a host that sets it on most packets: it writes less at a time. Others set it now
 /// and then, at the end of a write.
 const PUSHES_OFTEN: f32 = 0.75;
@@ -46,10 +50,17 @@ pub(super) enum Wait {
     ReceiveWindow,
     /// Waits for a closed window, without room for a segment.
     ClosedWindow,
-    /// Waits for the application.
+    /// Waits for the application, with data in flight.
     Application,
+    /// Waits for the application, with nothing in flight.
+    Idle,
     /// Waits for the application, which itself waited for the peer's application.
     Answer,
+    /// The same, before everything sent before was acknowledged: the peer's application grants how
+    /// much may be outstanding.
+    Grant,
+    /// Waits for the application, which itself waited until everything was acknowledged.
+    Block,
     /// Waits for an ACK that the receiver delayed.
     Stall(Stall),
     /// Waits for the retransmission timer.
@@ -58,14 +69,54 @@ pub(super) enum Wait {
     Recovery,
 }
 
-/// How often a sender resumed only when the peer's data had arrived, and the total time of these
-/// waits.
+/// How often a sender resumed only when the peer's data had arrived, and the total time until it
+/// arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Answers {
     /// Number of these waits.
     pub waits: u64,
     /// Their total time, nanoseconds.
     pub ns: u64,
+}
+
+impl Answers {
+    pub(super) fn add(&mut self, ns: u64) {
+        self.waits += 1;
+        self.ns += ns;
+    }
+}
+
+/// How often the application wrote on only when everything sent was acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Blocks {
+    /// Number of these waits.
+    pub waits: u64,
+    /// Their total time, nanoseconds.
+    pub ns: u64,
+    /// Part of it for which the receiver delayed the last ACK, nanoseconds.
+    pub delayed_ns: u64,
+}
+
+/// Waits for messages with which the peer's application grants more data.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Grants {
+    pub waits: Answers,
+    /// Bytes sent after them, and bytes of the messages.
+    pub sent_bytes: u64,
+    pub message_bytes: u64,
+}
+
+impl Grants {
+    const LEAST: u64 = 4;
+    /// Minimum share of the time, as a divisor.
+    const SHARE: u64 = 20;
+
+    /// Whether they take time again and again, and let much data go with a few bytes.
+    fn are_a_window(&self, whole_ns: u64) -> bool {
+        self.waits.waits >= Self::LEAST
+            && self.waits.ns > whole_ns / Self::SHARE
+            && self.sent_bytes >= Self::LEAST * self.message_bytes
+    }
 }
 
 /// A gap before a packet, divided into the part until the latest ACK and the part since.
@@ -89,6 +140,7 @@ struct Before {
     /// Whether it was shorter than a segment, or marked as the end of a write.
     ends_write: bool,
     is_short: bool,
+    is_pushed: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -99,10 +151,11 @@ pub(super) struct Waits {
     by_timer: bool,
     /// Time for which the receiver held the last advancing ACK, without the path's delay.
     ack_delay_ns: u64,
-    /// Bytes acknowledged by that ACK.
+    /// Bytes acknowledged by that ACK, and when it passed.
     acked_bytes: u64,
-    /// Whether data of the receiver's application came with it or since.
-    is_answer: bool,
+    acked_ns: u64,
+    /// Whether the data sent belongs to a grant.
+    is_granted: bool,
     window_known: bool,
     most_window_bytes: u64,
     /// Minimum window advertised since data was sent. Far below the maximum, it shows that the
@@ -118,10 +171,26 @@ pub(super) struct Waits {
     pushes: f32,
     /// Minimum time from one full segment to the next.
     segment_ns: Option<u64>,
+    /// Initial value of the sender's timer, if packets before the capture point were lost.
+    timer_ns: Option<u64>,
     pub answers: Answers,
+    pub blocks: Blocks,
+    pub grants: Grants,
+    /// Whether data of the peer came before the first of this direction.
+    pub begins_with_answer: bool,
 }
 
 impl Waits {
+    /// Whether messages of the peer's application let the sender go on, and not ACKs.
+    pub fn has_application_window(&self, whole_ns: u64) -> bool {
+        self.grants.are_a_window(whole_ns) && self.grants.waits.waits > self.blocks.waits
+    }
+
+    /// How often the application waited for its own data to be acknowledged, or for the peer's.
+    pub fn paused(&self) -> u64 {
+        self.grants.waits.waits + self.answers.waits + self.blocks.waits
+    }
+
     /// The wait that a packet of the data sender ended; None if it carries no data.
     pub fn sent(&mut self, step: &Step) -> Option<Waited> {
         let data = &step.data;
@@ -149,10 +218,7 @@ impl Waits {
             DataKind::New | DataKind::OutOfOrder => self.new_data(step, gap_ns),
             _ => return None,
         };
-        if waited.until_ack.0 == Wait::Answer {
-            self.answers.waits += 1;
-            self.answers.ns += gap_ns;
-        }
+        self.count(step, &waited, gap_ns);
         let is_between = self.before.is_short && gap_ns >= WITHIN_NS;
         if let (true, Some(since_ack_ns)) = (is_between, data.sender.since_ack_ns) {
             let part = since_ack_ns.min(gap_ns) as f32 / gap_ns as f32;
@@ -173,12 +239,39 @@ impl Waits {
             slack_bytes,
             ends_write: is_short || step.has(tcp_flag::PSH) && self.pushes > PUSHES_OFTEN,
             is_short,
+            is_pushed: step.has(tcp_flag::PSH),
         };
         self.low_window_bytes = u64::MAX;
         Some(waited)
     }
 
-    fn new_data(&self, step: &Step, gap_ns: u64) -> Waited {
+    fn count(&mut self, step: &Step, waited: &Waited, gap_ns: u64) {
+        let answer = step.data.sender.answer;
+        if step.data.since_data_ns.is_none() {
+            self.begins_with_answer = answer.is_some();
+        }
+        match waited.until_ack {
+            (Wait::Answer, ns) => self.answers.add(ns),
+            (Wait::Grant, ns) => {
+                self.grants.waits.add(ns);
+                self.grants.message_bytes += answer.map_or(0, |answer| answer.bytes);
+            }
+            (Wait::Block, ns) => {
+                self.blocks.waits += 1;
+                self.blocks.ns += ns;
+                self.blocks.delayed_ns += self.held_ns();
+            }
+            _ => {}
+        }
+        if gap_ns > 0 && waited.until_ack.0 != Wait::Room {
+            self.is_granted = waited.until_ack.0 == Wait::Grant;
+        }
+        if self.is_granted {
+            self.grants.sent_bytes += u64::from(step.data.new_bytes);
+        }
+    }
+
+    fn new_data(&mut self, step: &Step, gap_ns: u64) -> Waited {
         let (data, sender) = (&step.data, &step.data.sender);
         let since_ack_ns = sender.since_ack_ns.unwrap_or(gap_ns).min(gap_ns);
         let until_ack_ns = gap_ns - since_ack_ns;
@@ -188,8 +281,9 @@ impl Waits {
             let timer = self.by_timer && is_long(step, gap_ns);
             return Waited::whole(if timer { Wait::Timer } else { Wait::Recovery }, gap_ns);
         }
+        let fills_window = self.fills_window(data.mss_bytes);
         // Its first copy was lost before the capture point, and nothing else reported that.
-        if data.ident.missing_packets() > 0 && gap_ns > MIN_RTO_NS && is_long(step, gap_ns) {
+        if !fills_window && self.is_unseen_timer(step, gap_ns) {
             return Waited::whole(Wait::Timer, gap_ns);
         }
         // Data in flight should have been acknowledged by then: this is a tail loss probe with new
@@ -198,31 +292,45 @@ impl Waits {
         if sender.una < sender.nxt && since_ack_ns > answer_ns {
             return Waited::whole(Wait::Timer, gap_ns);
         }
-        // The send buffer was empty, and the following data does not leave with ACKs.
-        if self.before.is_short && !self.fills_window(data.mss_bytes) && self.scatter > SCATTERED {
-            return Waited::whole(Wait::Application, gap_ns);
+        let prompt_ns = self.prompt_ns(step);
+        let application = if sender.una >= sender.nxt { Wait::Idle } else { Wait::Application };
+        // ACKs let the sender go on, and it had nothing to send.
+        let first_ns = sender.since_advance_ns.unwrap_or(0);
+        let has_passed = sender.advances > 1 && first_ns > since_ack_ns + prompt_ns / 4;
+        let was_empty = (self.before.ends_write || has_passed) && !fills_window;
+        let is_all_acked = sender.una >= self.before.end;
+        if let Some(answer) = sender.answer.filter(|_| was_empty) {
+            let since_ns = answer.since_ns.min(gap_ns);
+            // The sender had sent everything it had, until the peer's application answered.
+            let wait = match answer.una >= self.before.end {
+                true if is_all_acked => Some(Wait::Answer),
+                false if since_ns <= prompt_ns && gap_ns > prompt_ns / 4 => Some(Wait::Grant),
+                _ => None,
+            };
+            if let Some(wait) = wait {
+                return Waited { until_ack: (wait, gap_ns - since_ns), since_ack: (application, since_ns) };
+            }
         }
-        // The sender had sent everything it had, until the peer's application answered.
-        let was_empty = self.before.ends_write && sender.una >= self.before.end;
-        if was_empty && self.is_answer && !self.fills_window(data.mss_bytes) {
-            return Waited::whole(Wait::Answer, gap_ns);
+        // The send buffer was empty, and the following data does not leave with ACKs.
+        if self.before.is_short && !fills_window && self.scatter > SCATTERED {
+            return Waited::whole(application, gap_ns);
         }
         // A timer sends whatever fits into a window without room for a segment.
         let by_reader = self.is_late || self.most_window_bytes >= FEW_SEGMENTS * u64::from(data.mss_bytes);
         if by_reader && is_short && self.window_known && sender.edge == data.end {
             return Waited::whole(Wait::ClosedWindow, gap_ns);
         }
-        let prompt_ns = self.prompt_ns(step);
         let queued = step.queued_ns.is_some_and(|queued_ns| queued_ns > prompt_ns);
         // Pacing spreads the data that an ACK allows over the RTT.
         let paced = !self.before.ends_write && step.rtt_ns().is_some_and(|rtt_ns| gap_ns < rtt_ns);
         if since_ack_ns > prompt_ns && !queued && !paced {
             // The sender could have sent when the ACK arrived.
-            let before = if self.before.ends_write { Wait::Application } else { Wait::Room };
-            return Waited {
-                until_ack: (before, until_ack_ns),
-                since_ack: (Wait::Application, since_ack_ns),
-            };
+            let before = if was_empty || is_all_acked { application } else { Wait::Room };
+            return Waited { until_ack: (before, until_ack_ns), since_ack: (application, since_ack_ns) };
+        }
+        // Nagle's algorithm holds back short segments only.
+        if is_all_acked && was_empty && !(is_short && self.ack_delay_ns >= DELAYED_ACK_NS) {
+            return Waited::whole(Wait::Block, gap_ns);
         }
         let wait = if self.window_known && self.before.slack_bytes < segment {
             if by_reader && self.window_shrank(data.mss_bytes) {
@@ -238,12 +346,43 @@ impl Waits {
                 Wait::ReceiveWindow
             }
         } else if sender.una >= self.before.end && self.ack_delay_ns >= DELAYED_ACK_NS {
-            let nagle = is_short || self.before.is_short;
-            Wait::Stall(if nagle { Stall::Nagle } else { Stall::SendBuffer })
+            Wait::Stall(if is_short { Stall::Nagle } else { Stall::SendBuffer })
         } else {
             Wait::Room
         };
         Waited { until_ack: (wait, until_ack_ns), since_ack: (wait, since_ack_ns) }
+    }
+
+    /// Whether the packet follows others that were lost before the capture point. After the end of a
+    /// write the application may as well have had nothing to send, and numbers been used for other
+    /// connections: then the time must also be that of a timer, as before, and no answer come first.
+    fn is_unseen_timer(&mut self, step: &Step, gap_ns: u64) -> bool {
+        let missing = step.data.ident.missing_packets();
+        let is_at_sender = is_at_host(step.least_ns[step.from]);
+        if missing == 0 || is_at_sender || gap_ns <= MIN_RTO_NS || !is_long(step, gap_ns) {
+            return false;
+        }
+        let most_ns = MAX_RTO_NS + 2 * step.rtt_ns().unwrap_or(0);
+        let is_within_write = !self.before.is_short && !self.before.is_pushed;
+        // The timer doubles with each copy. The first may be a probe, which is as late as a timer for a
+        // single packet, and else sooner.
+        let doubled = 1u64 << missing.min(32);
+        let timers = [doubled - 1, doubled / 2, (doubled / 2 - 1).max(1)].map(|timers| gap_ns / timers);
+        let mut timers = timers.into_iter().filter(|ns| (MIN_RTO_NS..most_ns).contains(ns));
+        let is_as_before =
+            |ns: &u64| self.timer_ns.is_some_and(|before_ns| 8 * ns.abs_diff(before_ns) < before_ns);
+        let again_ns = timers.clone().find(is_as_before);
+        self.timer_ns = again_ns.or(timers.next()).or(self.timer_ns);
+        is_within_write || step.data.sender.answer.is_none() && again_ns.is_some()
+    }
+
+    /// Time for which a receiver has delayed the last ACK, if it has.
+    fn held_ns(&self) -> u64 {
+        if self.ack_delay_ns >= DELAYED_ACK_NS {
+            self.ack_delay_ns
+        } else {
+            0
+        }
     }
 
     /// Whether the window had no room for another segment.
@@ -272,18 +411,17 @@ impl Waits {
         self.window_known = ack.window_known;
         self.most_window_bytes = self.most_window_bytes.max(ack.window_bytes);
         self.low_window_bytes = self.low_window_bytes.min(ack.window_bytes);
-        if step.payload_bytes > 0 {
-            self.is_answer = true;
-        }
         if ack.edge_moved_bytes > 0 {
             self.is_late = ack.kind != AckKind::Advancing;
         }
         if ack.kind == AckKind::Advancing {
             let path_ns = step.least_ns[step.from].unwrap_or(0);
+            // What it acknowledges may itself have arrived late, with more of it before.
+            let since_ack_ns = step.time_ns - self.acked_ns;
             self.acked_bytes = ack.acked_bytes;
-            self.is_answer = step.payload_bytes > 0;
+            self.acked_ns = step.time_ns;
             self.ack_delay_ns = match ack.newest_ns {
-                Some(newest_ns) if !ack.is_recovery => newest_ns.saturating_sub(path_ns),
+                Some(newest_ns) if !ack.is_recovery => newest_ns.saturating_sub(path_ns).min(since_ack_ns),
                 _ => 0,
             };
         }
