@@ -192,6 +192,7 @@ def _one(limit: str) -> frozenset[str]:
 
 _SENDER, _RECEIVER, _PATH = ("sender",), ("receiver",), ("path",)
 _APPLICATION = _one("sending-application")
+_WAITING = _APPLICATION | {"application-window"}  # for a message of the peer's application
 CAUSES: dict[str, Cause] = {
     "link": Cause(_one("link"), _link, _PATH),
     "congestion-window": Cause(_one("congestion-window"), _congestion_window, _PATH),
@@ -209,11 +210,11 @@ CAUSES: dict[str, Cause] = {
     "ack-stall": Cause(_one("ack-stall"), _nagle, _SENDER, _BUFFERS),
     "sending-application": Cause(_APPLICATION, _no_segment_to_send, _SENDER),
     # The sender's application waits for what the peer's application asks for, ...
-    "peer-requests": Cause(_APPLICATION, _nothing_to_send, _RECEIVER),
+    "peer-requests": Cause(_WAITING, _nothing_to_send, _RECEIVER),
     # ... for the room that the peer's application grants, ...
-    "application-window": Cause(_APPLICATION | {"application-window"}, _nothing_to_send, _RECEIVER),
+    "application-window": Cause(_WAITING, _no_segment_to_send, _RECEIVER),
     # ... or for the answer to what it sent itself, which both can change.
-    "own-answers": Cause(_APPLICATION, _nothing_to_send, _SENDER + _RECEIVER),
+    "own-answers": Cause(_WAITING, _nothing_to_send, _SENDER + _RECEIVER),
     "timeout": Cause(_one("timeout"), _timeout, _PATH),
     "path-mtu": Cause(
         _one("timeout") | {"path-mtu"}, _path_mtu, _SENDER + _PATH, must_say=r"\b(MTU|MSS)\b"
