@@ -129,6 +129,8 @@ const BBR_STARTUP_GAIN: u32 = 2 * 256;
 // A path with a queue has an RTT half as long again as the minimum, and above a host's jitter.
 const JITTER_US: u64 = 4000;
 const DELAYED_ACK_US: u64 = 40_000; // Linux's TCP_DELACK_MIN
+/// A window of fewer segments waits for delayed ACKs, however fast its reader is.
+const SEGMENTS_MIN: u32 = 4;
 const QUEUE_US_MIN: u32 = 1000;
 
 impl Look {
@@ -183,6 +185,13 @@ impl Look {
         self.info.notsent_bytes() == Some(0) && waiting >= u64::from(room / 2)
     }
 
+    /// Whether the next segment would not fit into the peer's window; false where it is not known.
+    fn fills_peer_window(&self) -> bool {
+        let mss = self.info.snd_mss_bytes().unwrap_or(0);
+        let next = (u64::from(self.info.in_flight()) + 1) * u64::from(mss);
+        self.info.snd_wnd_bytes().is_some_and(|window| next > u64::from(window))
+    }
+
     /// Whether the data in flight fills the congestion window, give or take a burst.
     fn fills_window(&self) -> bool {
         let window = self.info.snd_cwnd().unwrap_or(0);
@@ -223,15 +232,21 @@ fn sending(before: &Look, now: &Look, window_max_bytes: u32, all_us: u64, shares
     rest_us -= timeouts_us;
 
     let by_window = peer_limit(before, now, window_max_bytes, window_us);
+    let is_by_window = !now.fills_window() && (2 * window_us > busy_us || now.fills_peer_window());
     shares.add(Limit::SendingApplication, all_us - busy_us);
     shares.add(by_window, window_us);
     shares.add(Limit::SendBuffer, buffer_us);
     shares.add(Limit::Timeout, timeouts_us);
     let counted = [(by_window, window_us), (Limit::SendBuffer, buffer_us)];
-    shares.add(waiting(before, now, counted), rest_us);
+    let rest = waiting(before, now, counted);
+    // With room in the congestion window, a longer RTT is no queue: ACKs wait for the peer's reads.
+    let is_guess =
+        matches!(rest, Limit::Link | Limit::CongestionWindow | Limit::SlowStart | Limit::Undecided);
+    shares.add(if is_guess && is_by_window { by_window } else { rest }, rest_us);
 }
 
-/// Whether the peer's window is small, or opens late because the peer's application does not read.
+/// Whether the peer's window is small, opens late because the peer's application does not read, or is
+/// full only because a link's queue holds it.
 fn peer_limit(before: &Look, now: &Look, window_max_bytes: u32, window_us: u64) -> Limit {
     // Linux shrinks a window only by the unread bytes in the buffer behind it.
     let window = now.info.snd_wnd_bytes();
@@ -246,7 +261,16 @@ fn peer_limit(before: &Look, now: &Look, window_max_bytes: u32, window_us: u64) 
     let in_time_us = rtt_us.max(u64::from(now.info.rtt_us().unwrap_or(0)).saturating_sub(DELAYED_ACK_US));
     let filled = u128::from(now.acked_since(before)) * u128::from(in_time_us + JITTER_US) * 2;
     let is_slow = filled < u128::from(window_max_bytes) * u128::from(window_us);
-    if is_closing || is_probed || pauses || is_slow {
+    // An ACK that cannot move the window waits for a read, at most as long as for the timer. A queue
+    // may be longer, and leaves the window as it is.
+    let late_us = u64::from(now.info.rtt_us().unwrap_or(0)).saturating_sub(rtt_us);
+    let is_late = late_us > JITTER_US.max(rtt_us / 4);
+    let is_wide = window >= now.info.snd_mss_bytes().map(|mss| mss.saturating_mul(SEGMENTS_MIN));
+    let moves = window.is_some_and(|w| w < window_max_bytes - window_max_bytes / 100);
+    if is_late && late_us > 2 * DELAYED_ACK_US && is_wide && !moves && !is_probed {
+        return Limit::Link;
+    }
+    if is_closing || is_probed || pauses || is_slow || (is_late && is_wide && moves) {
         Limit::ReceivingApplication
     } else {
         Limit::ReceiveWindow

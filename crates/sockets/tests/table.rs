@@ -169,6 +169,33 @@ fn what_the_kernel_does_not_count_follows_from_the_second_look() {
 }
 
 #[test]
+fn a_full_receive_window_is_neither_a_link_nor_undecided() {
+    type Case = (Limit, &'static str, fn(&mut Made));
+    let cases: [Case; 4] = [
+        (Limit::ReceivingApplication, "a read makes room now and then, and its ACKs come late", |s| {
+            s.u64(176, SECOND_US * 86 / 100).u32(80, 226).u32(24, 0).u32(228, 0);
+            s.u32(68, 22_500).u32(148, 4);
+        }),
+        (Limit::ReceiveWindow, "all but a segment of the window is in flight", |s| {
+            s.u32(80, 200).u32(24, 45);
+        }),
+        (Limit::ReceivingApplication, "reads delay ACKs and move the window", |s| {
+            s.u64(176, SECOND_US).u64(120, 3_000_000).u32(228, 60_000).u32(68, 32_000);
+        }),
+        (Limit::Link, "a queue holds what the window allows", |s| {
+            s.u64(176, SECOND_US).u64(120, 3_000_000).u32(68, 400_000);
+        }),
+    ];
+    for (limit, why, change) in cases {
+        let mut table = Table::default();
+        table.take(&Made::new(1).bytes(), 0).unwrap();
+        table.take(&made(change).bytes(), SECOND_US).unwrap();
+        let found = rows(&mut table);
+        assert_eq!(found[0].3, HashMap::from([(limit.name(), SECOND_US)]), "{why}");
+    }
+}
+
+#[test]
 fn a_receiver_is_judged_by_its_queue_and_window() {
     let receives = |unread: u32, bytes: u64, rtt_us: u32, holes: u32| {
         let mut one = Made::new(1);
