@@ -94,8 +94,11 @@ class Ends:
 
 
 @contextmanager
-def connected(how: Transfer, capture: Path | None = None) -> Iterator[Ends]:
-    """Both ends and the path between them; `capture` gets what passes the sender's interface."""
+def connected(
+    how: Transfer, capture: Path | None = None, arrived: Path | None = None
+) -> Iterator[Ends]:
+    """Both ends and the path between them; `capture` gets what passes the sender's interface,
+    `arrived` what passes the receiver's."""
     with ExitStack() as stack:
         sender = stack.enter_context(namespace())
         receiver = stack.enter_context(namespace())
@@ -109,18 +112,22 @@ def connected(how: Transfer, capture: Path | None = None) -> Iterator[Ends]:
         for end, address in ((sender, SENDER), (receiver, RECEIVER)):
             end.tool("ip", "address", "add", f"{address}/24", "dev", "v0")
             end.tool("ip", "link", "set", "v0", "up")
-        if capture is not None:
-            stack.enter_context(_captured(sender, capture))
+        for end, path in ((sender, capture), (receiver, arrived)):
+            if path is not None:
+                stack.enter_context(_captured(end, path))
         yield Ends(sender, receiver)
 
 
 @contextmanager
 def transferring(
-    how: Transfer, warm_up_s: float = 1.5, capture: Path | None = None
+    how: Transfer,
+    warm_up_s: float = 1.5,
+    capture: Path | None = None,
+    arrived: Path | None = None,
 ) -> Iterator[Ends]:
-    """The transfer goes on during the block; `capture` gets what passes the sender's interface."""
+    """The transfer goes on during the block; captures as in `connected`."""
     with ExitStack() as stack:
-        ends = stack.enter_context(connected(how, capture))
+        ends = stack.enter_context(connected(how, capture, arrived))
         reading = (how.rcvbuf, how.read_bytes, how.read_pause_s)
         listens = stack.enter_context(_program(["-c", _RECEIVE, *map(str, reading)], ends.receiver))
         _await_ready(listens)

@@ -323,6 +323,7 @@ class Transfer:
     because: str  # evidence for the first limit
     owner: str  # who can change it: "the sender", "the receiver", "the path" ...
     remedy: str
+    ack_systems: tuple[str, ...]  # systems or devices that the receiver's ACKs are like
     ack_policies: tuple[str, ...]  # consistent with the receiver's ACKs; empty: undecided
     acks: str  # how the receiver acknowledges, in sentences
 
@@ -374,7 +375,8 @@ class Diagnosis(Sequence[Transfer]):
 
 def _transfer(one: transfer.Transfer) -> Transfer:
     told = advice.of(one, one.limits[0][0])
-    verdict = one.half["acking"]["verdict"]
+    made = one.half["acking"]
+    verdict = made["verdict"]
     return Transfer(
         one.sender,
         one.receiver,
@@ -388,6 +390,7 @@ def _transfer(one: transfer.Transfer) -> Transfer:
         told.because,
         told.owner,
         told.remedy,
+        tuple(made["system"]["names"]),
         () if verdict["undecided"] else tuple(verdict["policies"]),
         " ".join(acking.sentences(one)),
     )

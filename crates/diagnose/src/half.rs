@@ -7,7 +7,7 @@ use crate::idents::Idents;
 use crate::ranges::Ranges;
 use crate::recovery::{Clue, Recovery};
 use crate::scale::Scale;
-use crate::step::{Ack, AckKind, Answer, Data, DataKind, SenderView};
+use crate::step::{Ack, AckKind, Answer, Data, DataKind, Echo, SenderView};
 use ackwise_capture::sequence::{first, near};
 use ackwise_capture::tcp_flag;
 use std::collections::VecDeque;
@@ -539,6 +539,7 @@ impl Half {
         ack.missed_bytes = if self.has_begun() { ack.unseen_bytes } else { 0 };
         self.una = number;
         let echo = segment.timestamps().map(|t| t.1);
+        let oldest = self.outstanding.front().map_or(0, |sent| sent.timestamp);
         while let Some(sent) = self.outstanding.front().copied().filter(|s| s.start < number) {
             let since_ns = time_ns - sent.time_ns;
             self.newest_acked_ns = self.newest_acked_ns.max(sent.time_ns);
@@ -550,6 +551,13 @@ impl Half {
             ack.is_recovery |= sent.is_again;
             if ack.timestamp_rtt_ns.is_none() && echo == Some(sent.timestamp) && sent.timestamp != 0 {
                 ack.timestamp_rtt_ns = Some(since_ns);
+            }
+            if sent.timestamp != oldest && ack.echo == Echo::Unclear && sent.timestamp != 0 {
+                ack.echo = match echo {
+                    Some(value) if value == oldest => Echo::Oldest,
+                    Some(value) if value.wrapping_sub(oldest) as i32 > 0 => Echo::Later,
+                    _ => Echo::Unclear,
+                };
             }
             if sent.end > number {
                 // Part of a merged packet.

@@ -244,6 +244,18 @@ pub struct EcnBytes {
     pub ect1: u32,
 }
 
+/// Which of the packets that an ACK acknowledges has the timestamp that it echoes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Echo {
+    /// Without timestamps, all in one tick, or an earlier one.
+    #[default]
+    Unclear,
+    /// The first that was not acknowledged before.
+    Oldest,
+    /// One sent after it: an ACK in between is missing.
+    Later,
+}
+
 /// A packet's acknowledgment of the other endpoint's data.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ack {
@@ -298,6 +310,8 @@ pub struct Ack {
     pub is_recovery: bool,
     /// Time since the first packet with the echoed timestamp, nanoseconds.
     pub timestamp_rtt_ns: Option<u64>,
+    /// Whose timestamp it echoes.
+    pub echo: Echo,
     /// Packets newly reported as CE-marked, modulo 8; None without Accurate ECN (RFC 9768).
     pub ce_marks: Option<u32>,
     /// Payload newly reported; None without an AccECN option.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Description of how a transfer's receiver acknowledges, with the packets that show it."""
+"""Description of how a transfer's receiver acknowledges, with the packets that show it: the system
+or device first, and a policy of ackwise only where no stock system fits."""
 
 from collections.abc import Iterator
 
 from ackwise.diagnosis.advice import counted
 from ackwise.diagnosis.transfer import Transfer
-from ackwise.engine.diagnosis import Acking, Example, Habits, Verdict
-from ackwise.plans.policy import STOCK
+from ackwise.engine.diagnosis import Acking, Example, Habits, System
 
 # Well-known timers; the kernel's tick lies within the tolerance.
 _TIMERS = (
@@ -23,18 +23,35 @@ _WORTH = 0.05  # share of all ACKs worth a sentence
 # to keep. More missing ACKs than this factor are the path's.
 _BEYOND_CAPTURE = 4.0
 
+_SYSTEMS = {
+    "linux": "stock Linux (or Android)",
+    "windows": "Windows",
+    "freebsd": "FreeBSD",
+    "apple": "Apple (macOS, iOS)",
+    "lwip": "lwIP",
+    "no-delayed-acks": "a receiver without delayed ACKs (Linux with quickack, for example)",
+    "wifi-qualcomm": "Qualcomm's Wi-Fi driver, which holds ACKs for 3 ms",
+    "wifi-samsung": "Samsung's Wi-Fi driver, which holds ACKs for 4 ms",
+    "wifi-aic": "the Wi-Fi driver of AIC or Unisoc, which holds ACKs for 5 ms",
+    "wifi-broadcom": "Broadcom's Wi-Fi driver, which holds ACKs for 10 ms",
+}
 _UNDECIDED = {
-    "one-direction": "the capture lacks one direction; both are needed to identify the policy.",
-    "few-acks": "too few to identify the policy; a longer transfer would show it.",
+    "one-direction": "the capture lacks one direction; both are needed to identify the system.",
+    "few-acks": "too few to identify the system; a longer transfer would show it.",
     "far-from-receiver": (
-        "no policy explains them as they arrived here, after a path that may delay, merge or drop "
-        "them; a capture at the receiver would show it."
+        "no system known to ackwise explains them as they arrived here, after a path that may "
+        "delay, merge or drop them; a capture at the receiver would show it."
     ),
     "window-bound": (
-        "most acknowledge a whole window, which fills before a policy would send an ACK: the "
-        "window decides when they leave."
+        "most acknowledge a whole window, which fills before a delayed ACK is due: the window "
+        "decides when they leave."
     ),
-    "unlike-any": "no policy known to ackwise sends them like this receiver.",
+}
+_THINNED = "some did not arrive here, so the others do not show the receiver's system."
+_WHOSE = {
+    "receiver": "sent so by the receiver: no ACK between them is missing",
+    "path": "not sent so by the receiver's TCP: ACKs between them did not arrive",
+    "not-visible": "from this point it is not visible whether the receiver or the path made them",
 }
 _OFFLOADS = {
     "segmentation": (
@@ -44,7 +61,7 @@ _OFFLOADS = {
     ),
     "receive": (
         "the receiver's host merged segments before the capture point (GRO, LRO): one ACK per "
-        "merged packet is not a stretch ACK of the policy",
+        "merged packet is not a stretch ACK",
         "ethtool -K DEVICE gro off lro off",
     ),
     "on-the-way": (
@@ -55,11 +72,12 @@ _OFFLOADS = {
 
 
 def sentences(transfer: Transfer) -> Iterator[str]:
-    """The receiver's acknowledging: policy and timing first, then anything unusual."""
+    """The receiver's acknowledging: system and timing first, then anything unusual."""
     acking = transfer.half["acking"]
     habits = acking["habits"]
     piggybacked = transfer.half["counts"]["acks"]["piggybacked"]
-    yield " ".join([f"ACKs: {_policy(acking['verdict'], piggybacked)}", *_timing(habits)])
+    told = _system(acking, piggybacked)
+    yield " ".join([f"ACKs: {told}", *_timing(habits, acking["system"])])
     yield from _stretch(acking, transfer.capture_loss)
     yield from _remarkable(acking["segments"]["samples"], habits)
     if habits["offload"]:
@@ -70,30 +88,36 @@ def sentences(transfer: Transfer) -> Iterator[str]:
         )
 
 
-def _policy(verdict: Verdict, piggybacked: int) -> str:
-    if verdict["undecided"] == "few-acks" and piggybacked >= _FEW:
+def _system(acking: Acking, piggybacked: int) -> str:
+    system, verdict = acking["system"], acking["verdict"]
+    names = [_SYSTEMS[name] for name in system["names"]]
+    if names:
+        far = "; a capture at the receiver would confirm it" * (system["confidence"] == "low")
+        return (
+            f"{_either(names)}: {system['share']:.1%} of {system['judged_acks']} fit "
+            f"(confidence: {system['confidence']}){far}."
+        )
+    undecided = verdict["undecided"]
+    if undecided == "few-acks" and piggybacked >= _FEW:
         return (
             f"{piggybacked} were carried by data of the other direction; too few pure ACKs to "
-            "identify the policy."
+            "identify the system."
         )
-    if verdict["undecided"]:
-        return _UNDECIDED[verdict["undecided"]]
-    names = _names(verdict["policies"])
-    if len(names) == 1:
-        fitting = f"policy {names[0]}"
-    elif len(names) <= _NAMED_MAX:
-        choice = f"{', '.join(names[:-1])} and {names[-1]}"
-        fitting = f"{choice}, which this capture cannot tell apart"
-    else:
-        known = STOCK if STOCK in names else names[0]
-        fitting = f"most policies, including {known}"
-    far = ""
-    if verdict["confidence"] == "low":
-        far = "; a capture at the receiver would confirm it"
-    return (
-        f"{verdict['share']:.1%} of {verdict['judged_acks']} are consistent with {fitting} "
-        f"(confidence: {verdict['confidence']}){far}."
-    )
+    if acking["thinned_by"] == "path":
+        return _THINNED
+    if undecided in _UNDECIDED:
+        return _UNDECIDED[undecided]
+    closest = ""
+    if verdict["policies"]:
+        policies = _either(_names(verdict["policies"])[:_NAMED_MAX])
+        closest = (
+            f" {verdict['share']:.1%} of {verdict['judged_acks']} are as of policy {policies}."
+        )
+    return f"no stock system known to ackwise sends them so.{closest}"
+
+
+def _either(names: list[str]) -> str:
+    return " or ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
 
 def _names(policies: list[str]) -> list[str]:
@@ -104,7 +128,7 @@ def _names(policies: list[str]) -> list[str]:
     return [found[0] if len(found) == 1 else family for family, found in families.items()]
 
 
-def _timing(habits: Habits) -> Iterator[str]:
+def _timing(habits: Habits, system: System) -> Iterator[str]:
     """When ACKs leave: on arrival of data, or after a wait."""
     prompt, late = habits["prompt_segments"], habits["late_ns"]
     told = []
@@ -119,6 +143,11 @@ def _timing(habits: Habits) -> Iterator[str]:
             f"{late['samples']} were delayed by {late['p50'] / 1e6:.3g} ms"
             f"{_where(habits['late_examples'], 'median; ')}{_timer(late['p50'] / 1e9)}"
         )
+    if system["held_acks"] > _WORTH * system["judged_acks"]:
+        held_ms = system["held_ns"]["p50"] / 1e6
+        told.append(
+            f"{system['held_acks']} left {held_ms:.3g} ms (median) after their second segment"
+        )
     if told:
         yield f"{'; '.join(told)}."
     if habits["quick_acks"] >= _FEW and habits["quick_acks"] < prompt["samples"]:
@@ -127,7 +156,7 @@ def _timing(habits: Habits) -> Iterator[str]:
 
 def _stretch(acking: Acking, capture_loss: float) -> Iterator[str]:
     """ACKs for many segments, and whether the receiver, the path or the capture caused them."""
-    thinning, verdict, habits = acking["thinning"], acking["verdict"], acking["habits"]
+    thinning, habits = acking["thinning"], acking["habits"]
     missing = thinning["missing_acks"] if thinning else 0
     sent = missing + thinning["seen_acks"] if thinning else 0
     examples = thinning["missing_examples"] if thinning else []
@@ -136,7 +165,7 @@ def _stretch(acking: Acking, capture_loss: float) -> Iterator[str]:
         if missing > _BEYOND_CAPTURE * capture_loss * sent:
             yield (
                 f"ACK thinning: {missing} of the receiver's {sent} ACKs did not arrive here, {gaps}"
-                ": an ACK filter, a full queue or losses removed them on the way."
+                ": an ACK filter, a driver that merges ACKs, a full queue or losses removed them."
             )
         else:
             yield (
@@ -145,12 +174,7 @@ def _stretch(acking: Acking, capture_loss: float) -> Iterator[str]:
                 "complete one would."
             )
     elif habits["stretch_acks"] > _WORTH * acking["segments"]["samples"]:
-        far = verdict["confidence"] == "low" or verdict["undecided"] == "far-from-receiver"
-        whose = ""
-        if far and thinning:
-            whose = "; sent so by the receiver, whose IP identification has no gaps"
-        elif far:
-            whose = "; a capture at the receiver would show whether an ACK filter made them"
+        whose = f"; {_WHOSE[by]}" if (by := acking["thinned_by"]) in _WHOSE else ""
         yield (
             f"Stretch ACKs (three segments or more): {habits['stretch_acks']}"
             f"{_where(habits['stretch_examples'])}{whose}."

@@ -50,6 +50,17 @@ class Verdict(TypedDict):
     confidence: str | None
 
 
+class System(TypedDict):
+    """The stock systems or devices that acknowledge so."""
+
+    names: list[str]
+    share: float
+    judged_acks: int
+    confidence: str | None
+    held_acks: int
+    held_ns: Distribution
+
+
 class Thinning(TypedDict):
     """ACKs that did not reach the capture point."""
 
@@ -62,8 +73,10 @@ class Acking(TypedDict):
     """How one endpoint acknowledges what the other sends."""
 
     habits: Habits
+    system: System
     verdict: Verdict
     thinning: Thinning | None
+    thinned_by: str
     segments: Distribution
 
 

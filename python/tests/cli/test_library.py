@@ -90,6 +90,7 @@ def test_a_replay_and_a_diagnosis_are_those_of_the_commands(ackwise: Ackwise) ->
     assert diagnosis[:1] == [one]
     assert next(iter(one.limits)) == "link"
     assert one.owner == "the path"
+    assert one.ack_systems == ("linux",)
     assert "linux" in one.ack_policies
     assert diagnosis.notes == []
 

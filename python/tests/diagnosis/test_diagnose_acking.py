@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The sentences about how ACKs are made, from verdicts of the engine."""
 
+import re
 from typing import Any
 
 import pytest
+from conftest import ROOT
 
 from ackwise.diagnosis import acking
 from ackwise.diagnosis.transfer import Transfer
@@ -11,7 +13,25 @@ from ackwise.diagnosis.transfer import Transfer
 KINDS = ("prompt", "late", "stretch", "window_bound", "window_update", "merged")
 
 
-def _said(verdict: dict[str, Any], thinning: Any = None, **habits: Any) -> list[str]:
+def _system(*names: str, confidence: str | None = "high", held: int = 0) -> dict[str, Any]:
+    held_ns = {"samples": held, "p50": 4_100_000}
+    return {
+        "names": list(names),
+        "share": 0.99,
+        "judged_acks": 100,
+        "confidence": confidence if names else None,
+        "held_acks": held,
+        "held_ns": held_ns,
+    }
+
+
+def _said(
+    verdict: dict[str, Any],
+    thinning: Any = None,
+    system: dict[str, Any] | None = None,
+    thinned_by: str = "none",
+    **habits: Any,
+) -> list[str]:
     """The sentences on a receiver with 100 ACKs."""
     known = {
         "merged_packets": 0,
@@ -27,8 +47,10 @@ def _said(verdict: dict[str, Any], thinning: Any = None, **habits: Any) -> list[
     }
     found = {
         "segments": {"samples": 100},
+        "system": system or _system(),
         "verdict": verdict,
         "thinning": thinning,
+        "thinned_by": thinned_by,
         "habits": {**known, **habits},
     }
     acks = {"piggybacked": 20, "missed_bytes": 0, "missed_segments": 0}
@@ -47,18 +69,31 @@ def _verdict(*policies: str, confidence: str = "high") -> dict[str, Any]:
     }
 
 
-def test_one_policy_is_named_with_its_share() -> None:
-    (said,) = _said(_verdict("linux"))
-    assert said == "ACKs: 99.0% of 100 are consistent with policy linux (confidence: high)."
+def test_a_system_is_named_first_and_policies_only_without_one() -> None:
+    (said,) = _said(_verdict("ratelimit"), system=_system("linux"))
+    assert said == "ACKs: stock Linux (or Android): 99.0% of 100 fit (confidence: high)."
+    (said,) = _said(_verdict("delayed"), system=_system("linux", "windows", "freebsd"))
+    assert "ACKs: stock Linux (or Android), Windows or FreeBSD: 99.0% of 100 fit" in said
+    (said,) = _said(_verdict("a3"))
+    assert (
+        "no stock system known to ackwise sends them so. 99.0% of 100 are as of policy a3" in said
+    )
+    (said,) = _said({**_verdict(), "undecided": "unlike-any", "confidence": None})
+    assert said == "ACKs: no stock system known to ackwise sends them so."
 
 
-def test_settings_that_make_no_difference_are_left_out() -> None:
-    (said,) = _said(_verdict("delayed", "delayed:delay_ms=40", "bsd", confidence="medium"))
-    assert "consistent with delayed and bsd, which this capture cannot tell apart" in said
-    (said,) = _said(_verdict("a3", "csa3", "every", "linux", "bsd", confidence="medium"))
-    assert "99.0% of 100 are consistent with most policies, including linux" in said
-    (said,) = _said(_verdict("delayed:segments=8"))
-    assert "policy delayed:segments=8 (" in said
+def test_every_name_of_the_engine_has_its_words() -> None:
+    source = (ROOT / "crates/diagnose/src/acks/system.rs").read_text()
+    names = set(re.findall(r'\("([a-z-]+)"', source)) | set(
+        re.findall(r'vec!\["([a-z-]+)"', source)
+    )
+    assert names == set(acking._SYSTEMS)
+
+
+def test_acks_that_a_driver_holds_are_told_with_the_time() -> None:
+    (said,) = _said(_verdict("a3"), system=_system("wifi-samsung", held=80))
+    assert said.startswith("ACKs: Samsung's Wi-Fi driver, which holds ACKs for 4 ms: ")
+    assert said.endswith("80 left 4.1 ms (median) after their second segment.")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +103,6 @@ def test_settings_that_make_no_difference_are_left_out() -> None:
         ("few-acks", "20 were carried by data of the other direction; too few pure ACKs"),
         ("far-from-receiver", "capture at the receiver"),
         ("window-bound", "the window decides when they leave"),
-        ("unlike-any", "no policy"),
     ],
 )
 def test_without_an_answer_the_capture_that_would_give_one_is_named(why: str, words: str) -> None:
@@ -77,7 +111,7 @@ def test_without_an_answer_the_capture_that_would_give_one_is_named(why: str, wo
 
 
 def test_far_from_the_receiver_another_capture_is_asked_for() -> None:
-    (said,) = _said(_verdict("delayed", confidence="low"))
+    (said,) = _said(_verdict("delayed"), system=_system("windows", confidence="low"))
     assert "a capture at the receiver would confirm it" in said
 
 
@@ -126,17 +160,27 @@ def _thinning(missing: int) -> dict[str, Any]:
 def test_acks_that_did_not_come_are_told_with_their_packets() -> None:
     (_, said) = _said(_verdict("linux"), _thinning(300), stretch_acks=90)
     assert said.startswith("ACK thinning: 300 of the receiver's 400 ACKs did not arrive here")
-    assert "show (packets 21, 30): an ACK filter, a full queue or losses" in said
+    assert "show (packets 21, 30): an ACK filter, a driver that merges ACKs, a full queue" in said
     assert len(_said(_verdict("linux"), _thinning(5))) == 1
 
 
-def test_stretch_acks_far_from_the_receiver_are_its_own_only_without_gaps() -> None:
-    def whose(confidence: str, thinning: dict[str, Any] | None) -> str:
-        return _said(_verdict("linux", confidence=confidence), thinning, stretch_acks=90)[1]
+@pytest.mark.parametrize(
+    ("whose", "words"),
+    [
+        ("receiver", "sent so by the receiver"),
+        ("path", "not sent so by the receiver's TCP"),
+        ("not-visible", "not visible whether the receiver or the path made them"),
+    ],
+)
+def test_whose_stretch_acks_these_are_is_told(whose: str, words: str) -> None:
+    (_, said) = _said(_verdict("linux"), thinned_by=whose, stretch_acks=90)
+    assert said.startswith("Stretch ACKs (three segments or more): 90 (packet 7); ")
+    assert words in said
 
-    assert whose("high", None).endswith("(packet 7).")
-    assert "sent so by the receiver" in whose("low", _thinning(0))
-    assert "a capture at the receiver would show" in whose("low", None)
+
+def test_what_was_thinned_shows_no_system() -> None:
+    (said, _) = _said(_verdict("linux"), thinned_by="path", stretch_acks=90)
+    assert "some did not arrive here" in said
 
 
 def test_an_offload_says_what_it_hides_and_how_to_switch_it_off() -> None:

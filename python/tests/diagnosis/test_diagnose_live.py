@@ -113,6 +113,34 @@ def test_a_limit_that_was_made_is_named(limit: str) -> None:
 @needs_root
 @pytest.mark.real_time
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "named"),
+    [
+        (Transfer(read_bytes=65_536, read_pause_s=0.02), {"receiving-application"}),
+        (Transfer(read_bytes=262_144, read_pause_s=0.1, delay_s=0.01), {"receiving-application"}),
+        # The window that this reader leaves fits the RTT.
+        (
+            Transfer(read_bytes=8192, read_pause_s=0.01, delay_s=0.01),
+            {"receiving-application", "receive-window"},
+        ),
+        (Transfer(rcvbuf=65_536, delay_s=0.05), {"receive-window"}),
+        (Transfer(rcvbuf=131_072, delay_s=0.01), {"receive-window"}),
+        (Transfer(rcvbuf=4096, delay_s=0.005), {"receive-window"}),
+    ],
+)
+def test_a_full_receive_window_is_neither_a_link_nor_undecided(
+    how: Transfer, named: set[str]
+) -> None:
+    def check(ends: Ends) -> None:
+        row = only(ends.sender)
+        assert sum(lines.percent(row, limit) for limit in named) >= 95, row
+
+    tried(how, check)
+
+
+@needs_root
+@pytest.mark.real_time
+@pytest.mark.slow
 def test_a_receiver_names_its_application() -> None:
     def check(ends: Ends) -> None:
         row = only(ends.receiver)

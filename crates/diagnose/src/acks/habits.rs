@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Number of packets kept as evidence for each habit.
 const EXAMPLES: usize = 3;
 /// RFC 5681, 4.2: an ACK for at least every second segment.
-const STRETCH_SEGMENTS: u32 = 3;
+pub(super) const STRETCH_SEGMENTS: u32 = 3;
 
 /// Origin of packets above the MSS, which the network never carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -6,6 +6,7 @@
 //! | `arrivals.rs` | which data had the receiver when an ACK left? |
 //! | `follower.rs` | what would a policy of the core have done then? |
 //! | `habits.rs` | without any policy: how many segments, how late, what came first? |
+//! | `system.rs` | which stock systems and devices acknowledge so? |
 //! | `thinning.rs` | which ACKs did not come this far? |
 //! | `verdict.rs` | a pure function from these to an answer |
 //!
@@ -16,6 +17,7 @@
 mod arrivals;
 mod follower;
 mod habits;
+mod system;
 mod thinning;
 mod verdict;
 
@@ -29,11 +31,13 @@ use arrivals::{Arrival, Arrivals, Reassembly};
 use follower::{followers, Follower};
 use habits::Habits;
 use serde::Serialize;
+use system::Systems;
 use thinning::Thinning;
 
 pub use follower::Score;
 pub use habits::{AckHabits, Example, Offload};
-pub use thinning::AckThinning;
+pub use system::AckSystem;
+pub use thinning::{AckThinning, Thinner};
 pub use verdict::{judge, AckFeatures, AckVerdict, Confidence, Undecided};
 
 const MS: u64 = 1_000_000;
@@ -69,8 +73,12 @@ pub struct Acking {
     pub oldest_ns: Distribution,
     /// Properties of the ACKs that need no policy to describe.
     pub habits: AckHabits,
+    /// The stock systems or devices that acknowledge so.
+    pub system: AckSystem,
     /// ACKs removed between the receiver and the capture point; None where unknown.
     pub thinning: Option<AckThinning>,
+    /// Whose stretch ACKs these are.
+    pub thinned_by: Thinner,
     /// The policy or policies that explain the ACKs.
     pub verdict: AckVerdict,
 }
@@ -82,6 +90,7 @@ pub struct Watch {
     arrivals: Arrivals,
     reassembly: Reassembly,
     habits: Habits,
+    systems: Systems,
     thinning: Thinning,
     followers: Vec<Follower>,
     judged: u32,
@@ -130,7 +139,16 @@ impl Observer for Watch {
 
     fn finish(mut self, end: &End) -> Acking {
         self.report.habits = self.habits.finish(end);
-        self.report.thinning = self.thinning.finish();
+        let stretched = self.report.habits.stretch_acks;
+        (self.report.thinning, self.report.thinned_by) =
+            self.thinning.finish(is_at_host(end.distance_ns[1]), stretched);
+        let is_thinned = match self.report.thinned_by {
+            Thinner::Path => Some(true),
+            // A driver's ACKs are thinned below a capture at its own host.
+            Thinner::Receiver if !is_at_host(end.distance_ns[1]) => Some(false),
+            Thinner::Receiver | Thinner::None | Thinner::NotVisible => None,
+        };
+        self.report.system = self.systems.finish(end.distance_ns[1], is_thinned);
         let features = AckFeatures {
             scores: self.followers.iter().map(|f| (f.name, f.score())).collect(),
             advancing: self.report.segments.samples(),
@@ -220,6 +238,7 @@ impl Watch {
         if is_scored {
             self.judged += 1;
             self.habits.answered(step, ack, answer.is_late(), answer.since_oldest_ns());
+            self.systems.answered(&answer, ack, self.rcv_mss_bytes, is_near);
             self.score(&answer);
         }
         self.acked = ack.number.max(self.acked);
