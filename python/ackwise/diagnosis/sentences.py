@@ -143,6 +143,7 @@ CONTRADICTIONS = {
     "few-rtts": "it lasted only a few RTTs",
     "few-bytes-in-flight": "less than two segments were in flight",
     "no-late-ack": "no ACK was late enough for that",
+    "few-messages": "too few messages came back to grant more data",
     "nothing-retransmitted": "nothing was retransmitted",
     "timers-were-shorter": "timers do not run that long for so few retransmissions",
     "far-from-receiver": "the capture was taken at the sender",

@@ -107,6 +107,7 @@ NEEDS: dict[str, Callable[[Any, Half, float], bool]] = {
     "ack-stall": lambda _c, h, _s: h["acking"]["newest_ns"]["max"] >= LATE_MS * 1e6,
     "receive-window": lambda _c, h, _s: full(h),
     "receiving-application": lambda _c, h, _s: shrank(h),
+    "application-window": lambda _c, h, _s: h["counts"]["acks"]["piggybacked"] >= 4,
     "send-buffer": lambda _c, h, _s: rtts(h, "send-buffer") >= 4,
     "return-path": lambda _c, h, _s: queued(h),
     "link": lambda _c, h, _s: queued(h) or h["limits"]["link_bytes_per_s"] is not None,

@@ -22,6 +22,10 @@ const PASSES: f64 = 1.25;
 const TOO_FAST: f64 = 4.0;
 /// Minimum share by which queues lengthen the mean RTT.
 const QUEUE_SHARE: f64 = 0.05;
+/// Minimum number of segments that a send buffer holds.
+pub(super) const BUFFER_SEGMENTS: u64 = 2;
+/// Minimum number of messages that grant more data.
+const GRANTS: u64 = 4;
 /// Minimum time of a constant flight, in RTTs.
 const CONSTANT_RTTS: u64 = 4;
 /// RTTs of slow start: for each doubling with one ACK for two segments, and at both ends.
@@ -61,6 +65,8 @@ pub enum Because {
     FewBytesInFlight,
     /// No ACK was late, or not often enough for the time.
     NoLateAck,
+    /// Too few messages came back to grant more data.
+    FewMessages,
     /// Nothing was retransmitted or probed.
     NothingRetransmitted,
     /// The time is longer than timers run for this number of retransmissions.
@@ -197,7 +203,7 @@ const fn rule(limit: Limit, because: Because, is_broken: fn(&Figures<'_>) -> boo
 
 /// The first broken row of a limit counts.
 #[rustfmt::skip]
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     rule(Limit::Handshake, Because::HandshakeWasShorter, |f| f.handshake_was_shorter()),
     rule(Limit::SlowStart, Because::GrewTooLittle, |f| f.grew_too_little()),
     rule(Limit::CongestionWindow, Because::NothingLost, |f| is_lossless(f.half, f.end)),
@@ -208,7 +214,8 @@ const RULES: [Rule; 15] = [
     rule(Limit::ReceivingApplication, Because::WindowStayedOpen, |f| f.window_stayed_open()),
     rule(Limit::SendBuffer, Because::NoRtt, |f| f.judgment().rtt_mean_ns.is_none()),
     rule(Limit::SendBuffer, Because::FewRtts, |f| f.share.ns < CONSTANT_RTTS * f.rtt_ns()),
-    rule(Limit::SendBuffer, Because::FewBytesInFlight, |f| f.judgment().flight_max_bytes < 2 * u64::from(f.end.mss_bytes)),
+    rule(Limit::SendBuffer, Because::FewBytesInFlight, |f| f.judgment().flight_max_bytes < BUFFER_SEGMENTS * u64::from(f.end.mss_bytes)),
+    rule(Limit::ApplicationWindow, Because::FewMessages, |f| f.half.counts.acks.piggybacked < GRANTS),
     rule(Limit::AckStall, Because::NoLateAck, |f| f.no_late_ack()),
     rule(Limit::Timeout, Because::NothingRetransmitted, |f| f.nothing_retransmitted()),
     rule(Limit::Timeout, Because::TimersWereShorter, |f| f.timers_were_shorter()),
@@ -271,6 +278,7 @@ pub(super) mod tests {
         sent.retransmissions.timeout = 4;
         sent.recoveries.timeout = 4;
         half.counts.acks.advancing = 100;
+        half.counts.acks.piggybacked = 4;
         (0..4).for_each(|_| half.acking.newest_ns.record(40 * MS));
         half.counts.sent.segments = 400;
         half.rate.idle.total_ns = 9 * SECOND;
@@ -299,7 +307,7 @@ pub(super) mod tests {
     type Change = fn(&mut Half, &mut End);
 
     /// What breaks each rule, alone.
-    const BREAKS: [(Limit, Because, Change); 20] = [
+    const BREAKS: [(Limit, Because, Change); 21] = [
         (Limit::Handshake, Because::HandshakeWasShorter, |h, _| held(h, Limit::Handshake, 88 * MS)),
         (Limit::SlowStart, Because::GrewTooLittle, |h, _| held(h, Limit::SlowStart, 2 * SECOND)),
         (Limit::CongestionWindow, Because::NothingLost, |h, _| h.counts.sent.retransmissions.timeout = 0),
@@ -327,6 +335,7 @@ pub(super) mod tests {
         (Limit::SendBuffer, Because::NoRtt, |h, _| h.limits.rtt_mean_ns = None),
         (Limit::SendBuffer, Because::FewRtts, |h, _| held(h, Limit::SendBuffer, 199 * MS)),
         (Limit::SendBuffer, Because::FewBytesInFlight, |h, _| h.limits.flight_max_bytes = 2 * MSS - 1),
+        (Limit::ApplicationWindow, Because::FewMessages, |h, _| h.counts.acks.piggybacked = 3),
         (Limit::AckStall, Because::NoLateAck, |h, _| {
             h.acking.newest_ns = Default::default();
             h.acking.newest_ns.record(24 * MS);

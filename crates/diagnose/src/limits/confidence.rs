@@ -3,7 +3,7 @@
 //!
 //! It is sure if nothing speaks against it: no row of [`DOUBTS`] and none of [`RIVALS`].
 
-use super::check::is_lossless;
+use super::check::{is_lossless, BUFFER_SEGMENTS};
 use super::judgment::{Judgment, Share};
 use super::limit::Limit;
 use super::wait::DELAYED_ACK_NS;
@@ -149,8 +149,14 @@ impl Verdict<'_> {
         buckets.filter(|&(upper, _)| upper >= DELAYED_ACK_NS).map(|(_, count)| u64::from(count)).sum()
     }
 
+    fn fills_a_buffer(&self) -> bool {
+        self.judgment().flight_max_bytes >= BUFFER_SEGMENTS * u64::from(self.end.mss_bytes)
+    }
+
     fn few_pauses(&self) -> bool {
-        (self.half.rate.idle.total_ns as f64) < PAUSES * self.share.ns as f64
+        let Judgment { answers, blocks, .. } = self.judgment();
+        let paused_ns = self.half.rate.idle.total_ns + answers.ns + blocks.ns;
+        (paused_ns as f64) < PAUSES * self.share.ns as f64
     }
 
     fn lost_packets(&self) -> bool {
@@ -167,6 +173,7 @@ const STEADY: &[Limit] = &[
     Limit::ReceiveWindow,
     Limit::ReceivingApplication,
     Limit::SendBuffer,
+    Limit::ApplicationWindow,
     Limit::ReturnPath,
     Limit::Processor,
 ];
@@ -228,7 +235,7 @@ const RIVALS: [Row<Rival>; 10] = [
     row(&[Limit::CongestionWindow], rival(Limit::Policer, Evidence::SlowerSender), |v| v.half.counts.sent.retransmissions.total() >= POLICED && v.queue_share() < QUEUE),
     row(&[Limit::Policer], rival(Limit::CongestionWindow, Evidence::CaptureAtSender), |v| !v.is_at_sender()),
     row(&[Limit::Timeout], rival(Limit::SendingApplication, Evidence::CaptureAtSender), |v| !v.is_at_sender()),
-    row(&[Limit::SendingApplication], rival(Limit::SendBuffer, Evidence::CountersAtSender), |v| v.few_pauses()),
+    row(&[Limit::SendingApplication], rival(Limit::SendBuffer, Evidence::CountersAtSender), |v| v.few_pauses() && v.fills_a_buffer()),
     row(&[Limit::SendingApplication], rival(Limit::Timeout, Evidence::CaptureAtSender), |v| !v.is_at_sender() && v.half.counts.sent.retransmissions.total() > 0),
 ];
 
@@ -335,6 +342,13 @@ mod tests {
             rivals(Limit::SendingApplication, |h, _| h.rate.idle.total_ns = 7 * SECOND),
             [Limit::SendBuffer]
         );
+        let asks: Change = |h, _| h.limits.answers.ns = SECOND;
+        assert_eq!(weighed(Limit::SendingApplication, asks), (Confidence::Sure, vec![], vec![]));
+        let small: Change = |h, _| {
+            h.rate.idle.total_ns = SECOND;
+            h.limits.flight_max_bytes = 1999;
+        };
+        assert_eq!(rivals(Limit::SendingApplication, small), []);
         assert_eq!(rivals(Limit::CongestionWindow, |_, _| ()), []);
         assert_eq!(rivals(Limit::CongestionWindow, lossy), [Limit::Policer]);
         for (limit, rival) in [
