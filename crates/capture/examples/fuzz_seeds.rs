@@ -36,7 +36,16 @@ fn connection([a, b]: [SocketAddr; 2]) -> Vec<(u64, TcpPacket)> {
 
 /// A connection through every tunnel, with a packet in fragments.
 fn through_tunnels(ends: [SocketAddr; 2]) -> Vec<u8> {
-    let tunnels = [Tunnel::IpInIp, Tunnel::Gre, Tunnel::Vxlan, Tunnel::Geneve];
+    let tunnels = [
+        Tunnel::IpInIp,
+        Tunnel::Gre,
+        Tunnel::Vxlan,
+        Tunnel::Geneve,
+        Tunnel::GtpU,
+        Tunnel::L2tp,
+        Tunnel::Teredo,
+        Tunnel::Tzsp,
+    ];
     let mut w = PcapWriter::new(link::ETHERNET, PcapStyle::default());
     for ((time_ns, packet), tunnel) in connection(ends).iter().zip(tunnels.iter().cycle()) {
         w.frame(*time_ns, &frame(link::ETHERNET, &tunnelled(*tunnel, &packet.to_ip())));
@@ -66,8 +75,13 @@ fn main() -> std::io::Result<()> {
         (link::PPP_ETHER, PcapVersion::V2_4),
         (link::PPP_WITH_DIRECTION, PcapVersion::V2_4),
         (link::SLIP, PcapVersion::V2_4),
+        (link::IEEE802_11_RADIOTAP, PcapVersion::V2_4),
+        (link::IEEE802_11_PRISM, PcapVersion::V2_4),
+        (link::IEEE802_11_AVS, PcapVersion::V2_4),
+        (link::PPI, PcapVersion::V2_4),
+        (link::NFLOG, PcapVersion::V2_4),
     ];
-    let mut seeds = vec![through_tunnels(v4)];
+    let mut seeds = vec![through_tunnels(v4), through_tunnels(v6)];
     for (i, (link_type, version)) in links.into_iter().enumerate() {
         let big_endian = i % 2 == 1;
         let packets = connection(if i % 3 == 2 { v6 } else { v4 });

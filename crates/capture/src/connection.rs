@@ -2,7 +2,8 @@
 //! TCP connections of a capture and the packets of each direction, in sequence space without
 //! wrap-around.
 
-use crate::segment::{tcp_flag, TcpSegment};
+use crate::life::{Life, Sign};
+use crate::segment::{tcp_flag, Cut, TcpSegment};
 use crate::sequence::Offsets;
 use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
@@ -84,7 +85,7 @@ pub struct SackBlock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MssSource {
-    /// The MSS options of the handshake (the smaller one, without the timestamps option).
+    /// The peer's MSS option, or the sender's own (without the timestamps option).
     Handshake,
     /// The most frequent payload length within an MTU of 1500.
     Packets,
@@ -112,6 +113,9 @@ pub struct Direction {
     /// Whether this direction's SYN carried SACK-permitted (RFC 2018, 2); false where it was not
     /// captured.
     pub sack_permitted: bool,
+    /// Whether the snap length cut the options of this direction's SYN: those missing here may have
+    /// been offered.
+    pub options_cut: bool,
     /// Whether data packets carry the timestamps option.
     pub timestamps: bool,
     /// Payload of a full segment on the wire, bytes, at least 1.
@@ -147,6 +151,7 @@ impl Direction {
             window_scale_option: syn.and_then(|s| s.window_scale),
             window_shift: None,
             sack_permitted: syn.is_some_and(|s| s.sack_permitted),
+            options_cut: syn.is_some_and(|s| s.options_cut),
             timestamps: false,
             mss_bytes: 1,
             mss_source: MssSource::Assumed,
@@ -325,6 +330,7 @@ struct Syn {
     mss: Option<u16>,
     window_scale: Option<u8>,
     sack_permitted: bool,
+    options_cut: bool,
 }
 
 /// Two endpoints in a fixed order, whoever opened the connection.
@@ -338,8 +344,7 @@ struct Open {
     /// Whether endpoint 0 is the second of its pair.
     swapped: bool,
     initiator_known: bool,
-    finished: [bool; 2],
-    ending: Ending,
+    life: Life,
     syns: [Option<Syn>; 2],
     packets: Vec<Packet>,
     sacks: Vec<(u32, u32)>,
@@ -356,10 +361,6 @@ const ENTRY_BYTES: u64 = std::mem::size_of::<(Pair, Box<Open>)>() as u64 + 1;
 const _: () = assert!(PACKET_BYTES <= 48);
 const _: () = assert!(OPEN_BYTES <= 300);
 const _: () = assert!(std::mem::size_of::<Record>() <= 64);
-
-/// Four minutes, twice the MSL of RFC 9293, 3.4.2: the longest time in which a packet of a
-/// connection that ended may still arrive.
-const QUIET_NS: u64 = 240_000_000_000;
 
 /// Sorts segments into connections and delivers connections that are over.
 #[derive(Default)]
@@ -384,28 +385,25 @@ impl Tracker {
         let pair = (segment.src.min(segment.dst), segment.src.max(segment.dst));
         while let Some(&(_, ended, index)) = self.ended.front().filter(|e| e.0 < time_ns) {
             self.ended.pop_front();
-            match self.open.get(&ended) {
-                Some(open) if open.index == index && open.is_over(time_ns) => {
-                    self.close(&ended, &mut over);
-                }
+            match self.open.get(&ended).filter(|open| open.index == index) {
+                Some(open) if open.life.is_over(time_ns) => self.close(&ended, &mut over),
                 // Packets arrived after its end: check again when they are old enough.
-                Some(open) if open.index == index => {
-                    self.ended.push_back((time_ns.saturating_add(QUIET_NS), ended, index));
-                }
-                _ => {}
+                Some(open) => self.ended.push_back((open.life.leaves_ns(), ended, index)),
+                None => {}
             }
         }
-        if self.open.get(&pair).is_some_and(|o| o.is_over(time_ns) || o.is_reopened_by(segment)) {
+        let from = usize::from(segment.src > segment.dst);
+        let sign = Sign { time_ns, flags: segment.flags, seq: segment.seq, from };
+        if self.open.get(&pair).is_some_and(|o| !o.life.goes_on(&sign)) {
             self.close(&pair, &mut over);
         }
         let open = self.open.entry(pair).or_insert_with(|| {
             self.connections += 1;
-            Box::new(Open::new(segment, self.connections - 1))
+            Box::new(Open::new(segment, time_ns, self.connections - 1))
         });
-        let was_open = open.ending == Ending::Open;
         open.add(segment, time_ns, number);
-        if was_open && open.ending != Ending::Open {
-            self.ended.push_back((time_ns.saturating_add(QUIET_NS), pair, open.index));
+        if open.life.add(&sign) {
+            self.ended.push_back((open.life.leaves_ns(), pair, open.index));
         }
         self.packets += 1;
         self.sacks += segment.sack_blocks().len() as u64;
@@ -440,7 +438,7 @@ impl Tracker {
 }
 
 impl Open {
-    fn new(segment: &TcpSegment, index: usize) -> Self {
+    fn new(segment: &TcpSegment, time_ns: u64, index: usize) -> Self {
         let syn = segment.flags & tcp_flag::SYN != 0;
         let ack = segment.flags & tcp_flag::ACK != 0;
         let first = if syn && ack { segment.dst } else { segment.src };
@@ -448,8 +446,7 @@ impl Open {
             index,
             swapped: first > segment.src.min(segment.dst),
             initiator_known: syn,
-            finished: [false; 2],
-            ending: Ending::Open,
+            life: Life::new(time_ns),
             syns: [None; 2],
             // Most connections of a scan or a flood have no second packet.
             packets: Vec::with_capacity(1),
@@ -462,17 +459,6 @@ impl Open {
         usize::from(segment.src != segment.dst && (segment.src > segment.dst) != self.swapped)
     }
 
-    /// Whether a SYN, unless repeated, starts a new connection between the same endpoints.
-    fn is_reopened_by(&self, segment: &TcpSegment) -> bool {
-        segment.flags & (tcp_flag::SYN | tcp_flag::ACK) == tcp_flag::SYN
-            && self.syns[self.direction_of(segment)].map(|s| s.isn) != Some(segment.seq)
-    }
-
-    fn is_over(&self, now_ns: u64) -> bool {
-        let last_ns = self.packets.last().map_or(0, |p| p.time_ns);
-        self.ending != Ending::Open && now_ns - last_ns > QUIET_NS
-    }
-
     fn add(&mut self, segment: &TcpSegment, time_ns: u64, number: u64) {
         let from = self.direction_of(segment);
         let has = |flag| segment.flags & flag != 0;
@@ -483,6 +469,7 @@ impl Open {
                 mss: options.mss.filter(|&mss| mss > 0),
                 window_scale: options.window_scale,
                 sack_permitted: options.sack_permitted,
+                options_cut: segment.cut == Some(Cut::Options),
             });
         }
         self.sacks.extend(segment.sack_blocks());
@@ -501,12 +488,6 @@ impl Open {
             sacks: segment.sack_blocks().len() as u8,
             has_timestamps: options.timestamps.is_some(),
         });
-        self.finished[from] |= has(tcp_flag::FIN);
-        if has(tcp_flag::RST) {
-            self.ending = Ending::Reset;
-        } else if self.finished == [true; 2] && self.ending == Ending::Open {
-            self.ending = Ending::Finished;
-        }
     }
 
     fn finish(self, pair: &Pair) -> Connection {
@@ -520,7 +501,7 @@ impl Open {
                 }),
                 start_ns: self.packets.first().map_or(0, |p| p.time_ns),
                 end_ns: self.packets.last().map_or(0, |p| p.time_ns),
-                ending: self.ending,
+                ending: self.life.ending(),
                 handshake: None,
             },
             spaces: Default::default(),
@@ -623,21 +604,26 @@ impl Building {
     /// RFC 7323, 2.2: scaling is on only if both SYNs carry the option; a SYN-ACK carries it only
     /// in answer to one.
     fn window_shifts(&self) -> [Option<u8>; 2] {
-        let [a, b] = &self.connection.directions;
-        match (a.isn, b.isn) {
-            (Some(_), Some(_)) => match (a.window_scale_option, b.window_scale_option) {
-                (Some(a), Some(b)) => [Some(a), Some(b)],
-                _ => [Some(0); 2],
-            },
-            (None, Some(_)) if b.window_scale_option.is_some() => [None, b.window_scale_option],
-            (None, Some(_)) => [Some(0); 2],
-            _ => [None; 2],
+        // The option of each SYN: None where it is not known.
+        let [a, b] = [0, 1].map(|d| {
+            let direction = &self.connection.directions[d];
+            let option = direction.window_scale_option;
+            direction.isn.and_then(|_| match direction.options_cut && option.is_none() {
+                true => None,
+                false => Some(option),
+            })
+        });
+        match (a, b) {
+            (Some(None), Some(_)) | (_, Some(None)) => [Some(0); 2],
+            (Some(Some(a)), Some(Some(b))) => [Some(a), Some(b)],
+            (None, Some(Some(b))) => [None, Some(b)],
+            (Some(_), None) | (None, None) => [None; 2],
         }
     }
 
     fn count(&mut self, d: usize) {
-        let [a, b] = &self.connection.directions;
-        let options = a.mss_option.into_iter().chain(b.mss_option).map(u32::from).min();
+        let [mine, peer] = [d, 1 - d].map(|d| self.connection.directions[d].mss_option);
+        let options = peer.or(mine).map(u32::from);
         let is_ipv4 = self.connection.endpoints[0].is_ipv4();
         let direction = &mut self.connection.directions[d];
         direction.packets = direction.records.len() as u64;

@@ -4,6 +4,7 @@
 //! Link types as in <https://www.tcpdump.org/linktypes.html>.
 
 use crate::segment::{be16, skip, SkipCause};
+use crate::wifi;
 
 /// BSD loopback: the address family as four bytes in the writer's byte order.
 pub const NULL: u32 = 0;
@@ -27,8 +28,20 @@ pub const RAW: u32 = 101;
 pub const CISCO_HDLC: u32 = 104;
 /// OpenBSD loopback: the address family as four bytes in network byte order.
 pub const LOOP: u32 = 108;
+/// IEEE 802.11.
+pub const IEEE802_11: u32 = 105;
 /// Linux "cooked" capture, version 1: 16 bytes, the Ethernet type last.
 pub const LINUX_SLL: u32 = 113;
+/// IEEE 802.11 after a Prism or AVS header.
+pub const IEEE802_11_PRISM: u32 = 119;
+/// IEEE 802.11 after a radiotap header.
+pub const IEEE802_11_RADIOTAP: u32 = 127;
+/// IEEE 802.11 after an AVS header.
+pub const IEEE802_11_AVS: u32 = 163;
+/// A header that names the link type of the rest.
+pub const PPI: u32 = 192;
+/// What iptables and nftables log: attributes, one of which is the IP packet.
+pub const NFLOG: u32 = 239;
 /// PPP of pppd: a direction byte in place of the address byte.
 pub const PPP_PPPD: u32 = 166;
 /// PPP after one direction byte.
@@ -42,7 +55,8 @@ pub const LINUX_SLL2: u32 = 276;
 
 /// Supported link types, for messages.
 pub(crate) const SUPPORTED: &str = "Ethernet (1), raw IP (101, 228, 229, 12, 14), Linux cooked \
-    (113, 276), loopback (0, 108), PPP (9, 50, 51, 104, 166, 204), SLIP (8)";
+    (113, 276), loopback (0, 108), PPP (9, 50, 51, 104, 166, 204), SLIP (8), 802.11 (105, 119, 127, \
+    163, 192), NFLOG (239)";
 
 pub(crate) fn is_supported(link: u32) -> bool {
     matches!(
@@ -63,7 +77,18 @@ pub(crate) fn is_supported(link: u32) -> bool {
             | IPV4
             | IPV6
             | LINUX_SLL2
+            | IEEE802_11
+            | IEEE802_11_PRISM
+            | IEEE802_11_RADIOTAP
+            | IEEE802_11_AVS
+            | PPI
+            | NFLOG
     )
+}
+
+/// Whether records state the length on the wire: iptables copies the beginning of a packet only.
+pub(crate) fn states_length(link: u32) -> bool {
+    link != NFLOG
 }
 
 /// Skips the link layer.
@@ -86,6 +111,11 @@ pub(crate) fn ip_of(link: u32, data: &[u8]) -> Result<&[u8], SkipCause> {
             _ => ppp(skip(data, 1)?),
         },
         PPP_ETHER => ppp(skip(data, 6)?),
+        IEEE802_11 => wifi::frame(data),
+        IEEE802_11_RADIOTAP => wifi::radiotap(data),
+        IEEE802_11_PRISM | IEEE802_11_AVS => wifi::prism(data),
+        PPI => wifi::ppi(data),
+        NFLOG => nflog(data),
         _ => Err(SkipCause::UnknownLink),
     }
 }
@@ -94,11 +124,37 @@ pub(crate) fn ethernet(data: &[u8]) -> Result<&[u8], SkipCause> {
     let rest = skip(data, 14)?;
     match be16(data, 12)? {
         // A length (IEEE 802.3), followed by the type (SNAP).
-        0..=1535 => match rest {
-            [0xaa, 0xaa, 0x03, 0, 0, 0, rest @ ..] => payload_of(be16(rest, 0)?, skip(rest, 2)?),
-            _ => Err(SkipCause::NotIp),
-        },
+        0..=1535 => snap(rest),
         ethertype => payload_of(ethertype, rest),
+    }
+}
+
+/// LLC with SNAP (RFC 1042): the type follows.
+pub(crate) fn snap(data: &[u8]) -> Result<&[u8], SkipCause> {
+    match data {
+        [0xaa, 0xaa, 0x03, 0, 0, 0, rest @ ..] => payload_of(be16(rest, 0)?, skip(rest, 2)?),
+        _ => Err(SkipCause::NotIp),
+    }
+}
+
+/// What iptables and nftables log (NFLOG): attributes in the writer's byte order, one of which is
+/// the IP packet.
+fn nflog(data: &[u8]) -> Result<&[u8], SkipCause> {
+    const PAYLOAD: u16 = 9;
+    let mut rest = skip(data, 4)?;
+    // An attribute's length fits into the packet in one byte order only.
+    let first = be16(rest, 0)?;
+    let swapped = usize::from(first) > rest.len() || first < 4;
+    let number = |at: &[u8], from| be16(at, from).map(|n| if swapped { n.swap_bytes() } else { n });
+    loop {
+        let (len, kind) = (usize::from(number(rest, 0)?), number(rest, 2)?);
+        if len < 4 {
+            return Err(SkipCause::Malformed);
+        }
+        if kind == PAYLOAD {
+            return Ok(&rest[4..len.min(rest.len())]);
+        }
+        rest = skip(rest, len.next_multiple_of(4))?;
     }
 }
 

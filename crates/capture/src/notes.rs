@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Findings of a reading apart from the packets: per input, per interface, and what was skipped.
 
-use crate::segment::{SkipCause, Tunnel};
+use crate::segment::{Protocol, SkipCause, Tunnel};
 use crate::unpack::Compression;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -41,15 +41,23 @@ pub struct CaptureNotes {
     pub tcp_packets: u64,
     /// Number of other packets, by cause.
     pub skipped: BTreeMap<SkipCause, u64>,
+    /// What those in IP carry.
+    pub protocols: BTreeMap<Protocol, u64>,
     /// Time of the first TCP packet, nanoseconds since 1970.
     pub start_unix_ns: u64,
     /// Time from the first TCP packet to the last, nanoseconds.
     pub duration_ns: u64,
-    /// Number of TCP packets with a time before that of the previous packet; they were given its
+    /// Number of TCP packets with a time before the latest so far. They were sorted, or given that
     /// time, so that time never decreases.
     pub backward_steps: u64,
-    /// The largest such step, nanoseconds.
+    /// The largest distance to the latest time, nanoseconds.
     pub largest_backward_ns: u64,
+    /// How often such packets came in a row.
+    pub backward_runs: u64,
+    /// The largest number of them in a row.
+    pub longest_backward_run: u64,
+    /// Whether the packets were sorted by time, as far as they fit into the buffer.
+    pub is_sorted: bool,
     /// Number of TCP packets whose payload or options were cut by the snap length.
     pub cut_packets: u64,
     /// Number of TCP packets whose options were cut: SACK blocks or timestamps may be missing.
@@ -64,7 +72,22 @@ pub struct CaptureNotes {
     pub stopped_at_limit: bool,
 }
 
+/// A clock that is set is off by more than this: what is less is slewed (NTP's step threshold).
+const CLOCK_STEP_NS: u64 = 128_000_000;
+/// Packets out of order come a few at a time, or again and again; a clock is set once or twice,
+/// and every packet after it is earlier.
+const FEW_PACKETS: u64 = 64;
+const FEW_RUNS: u64 = 3;
+
 impl CaptureNotes {
+    /// How far times are out of order, nanoseconds; None if they are not, or because the clock was
+    /// set back.
+    pub(crate) fn disorder_ns(&self) -> Option<u64> {
+        let is_short = self.largest_backward_ns < CLOCK_STEP_NS && self.longest_backward_run <= FEW_PACKETS;
+        (self.backward_steps > 0 && !self.is_sorted && (is_short || self.backward_runs > FEW_RUNS))
+            .then_some(self.largest_backward_ns)
+    }
+
     /// Packets that the capture lost by its own count; None if no input has a count. Counters of
     /// one interface continue across the files of a ring buffer, so the highest counts.
     pub fn dropped_packets(&self) -> Option<u64> {

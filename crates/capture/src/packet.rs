@@ -9,6 +9,22 @@ use crate::segment::*;
 use crate::{link, tunnel};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+/// Maximum number of tunnels in one another; real networks have three.
+const TUNNELS_MAX: u8 = 8;
+
+/// Why a packet is left out, and what it carries, where that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Skipped {
+    pub cause: SkipCause,
+    pub protocol: Option<Protocol>,
+}
+
+impl From<SkipCause> for Skipped {
+    fn from(cause: SkipCause) -> Self {
+        Skipped { cause, protocol: None }
+    }
+}
+
 /// Decodes in place, because copying would take most of the time. `wire_len`: length of the packet
 /// on the wire, of which `data` may be a part.
 #[inline(never)]
@@ -18,13 +34,21 @@ pub(crate) fn decode(
     wire_len: u32,
     fragments: &mut Fragments,
     into: &mut TcpSegment,
-) -> Result<(), SkipCause> {
+) -> Result<(), Skipped> {
     let mut ip = link::ip_of(link, data)?;
+    let is_whole = wire_len as usize <= data.len() && link::states_length(link);
     let mut wire_len = (wire_len as usize).saturating_sub(data.len() - ip.len());
     let mut tunnel = None;
     let mut tunnel_depth = 0u8;
     loop {
-        let network = network(ip, wire_len.max(ip.len()) as u32)?;
+        let mut network = network(ip, wire_len.max(ip.len()) as u32)?;
+        // Nothing was cut, so there is no more than this, whatever the header says. A tunnel may
+        // carry a part of a packet (mirrored frames).
+        if is_whole && tunnel.is_none() {
+            let beyond = network.body_len - network.body.len() as u32;
+            network.body_len -= beyond;
+            network.total_len -= beyond;
+        }
         let body = network.body;
         if network.protocol == TCP {
             network.segment(fragments, into)?;
@@ -33,17 +57,30 @@ pub(crate) fn decode(
             return Ok(());
         }
         if network.fragment_offset > 0 {
-            return Err(SkipCause::Fragment);
+            return Err(SkipCause::Fragment.into());
         }
-        let (kind, inner) = tunnel::inside(network.protocol, body)?.ok_or(SkipCause::NotTcp)?;
+        let inside = match tunnel::inside(network.protocol, body) {
+            Ok(None) | Err(SkipCause::NotTcp) => Err(Skipped {
+                cause: SkipCause::NotTcp,
+                protocol: Some(tunnel::name(network.protocol, body)),
+            }),
+            Ok(Some(inside)) => Ok(inside),
+            Err(cause) => Err(cause.into()),
+        };
+        let (kind, inner) = inside?;
+        if tunnel_depth == TUNNELS_MAX {
+            return Err(SkipCause::Malformed.into());
+        }
         tunnel = Some(kind);
-        tunnel_depth = tunnel_depth.saturating_add(1);
+        tunnel_depth += 1;
         wire_len = (network.body_len as usize).saturating_sub(body.len() - inner.len());
         ip = inner;
     }
 }
 
 const TCP: u8 = 6;
+/// RFC 4302.
+const AUTHENTICATION: u8 = 51;
 
 /// An IP header with all its extensions parsed.
 struct Network<'a> {
@@ -68,7 +105,7 @@ struct Network<'a> {
 /// that each field has a fixed offset. False for all others. `into` is empty or holds another such
 /// packet.
 #[inline(always)]
-pub(crate) fn plain(link: u32, data: &[u8], into: &mut TcpSegment) -> bool {
+pub(crate) fn plain(link: u32, data: &[u8], wire_len: u32, into: &mut TcpSegment) -> bool {
     let Some((head, rest)) = data.split_first_chunk::<54>() else { return false };
     let two = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let four = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
@@ -86,7 +123,7 @@ pub(crate) fn plain(link: u32, data: &[u8], into: &mut TcpSegment) -> bool {
         _ => return false,
     };
     let total_len = u32::from(two(16));
-    if !is_plain || total_len < 20 + header {
+    if !is_plain || total_len < 20 + header || 14 + total_len > wire_len {
         return false;
     }
     let address = |at: usize, port: usize| SocketAddr::new(IpAddr::V4(Ipv4Addr::from(four(at))), two(port));
@@ -131,8 +168,16 @@ fn ipv4(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
         return Err(SkipCause::Malformed);
     }
     let address = |at: usize| IpAddr::V4(Ipv4Addr::new(head[at], head[at + 1], head[at + 2], head[at + 3]));
-    let body_len = total_len - header;
+    let mut body_len = total_len - header;
+    let mut body = skip(ip, header as usize)?;
+    let mut protocol = head[9];
     let fragment = two(6);
+    if protocol == AUTHENTICATION && fragment & 0x1fff == 0 {
+        let len = usize::from(*body.get(1).ok_or(SkipCause::Cut)?) * 4 + 8;
+        body_len = body_len.checked_sub(len as u32).ok_or(SkipCause::Malformed)?;
+        protocol = body[0];
+        body = skip(body, len)?;
+    }
     Ok(Network {
         src: address(12),
         dst: address(16),
@@ -140,8 +185,8 @@ fn ipv4(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
         ident: two(4).into(),
         ttl: head[8],
         ecn: head[1] & 3,
-        protocol: head[9],
-        body: upto(skip(ip, header as usize)?, body_len),
+        protocol,
+        body: upto(body, body_len),
         body_len,
         fragment_offset: u32::from(fragment & 0x1fff) * 8,
         more: fragment & 0x2000 != 0,
@@ -166,8 +211,7 @@ fn ipv6(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
         let len = match protocol {
             // Hop-by-hop, routing, destination options, mobility, host identity, shim6.
             0 | 43 | 60 | 135 | 139 | 140 => usize::from(*body.get(1).ok_or(SkipCause::Cut)?) * 8 + 8,
-            // Authentication.
-            51 => usize::from(*body.get(1).ok_or(SkipCause::Cut)?) * 4 + 8,
+            AUTHENTICATION => usize::from(*body.get(1).ok_or(SkipCause::Cut)?) * 4 + 8,
             // Fragment; one with offset 0 and nothing more is a whole packet (RFC 6946).
             44 => {
                 let field = be16(body, 2)?;
@@ -328,7 +372,7 @@ mod tests {
                 data.truncate(below(data.len() + 1));
             }
             let wire_len = (data.len() + below(2) * 100) as u32;
-            if !plain(link::ETHERNET, &data, &mut found) {
+            if !plain(link::ETHERNET, &data, wire_len, &mut found) {
                 continue;
             }
             let mut segment = TcpSegment::nothing();

@@ -10,9 +10,10 @@ use crate::file::CaptureFile;
 use crate::fragment::Fragments;
 use crate::input::{Progress, Source, Watch};
 use crate::notes::{CaptureNotes, FileNotes};
-use crate::packet;
+use crate::packet::{self, Skipped};
 use crate::raw::RawPacket;
-use crate::segment::{Cut, Fragment, SkipCause, TcpSegment, Tunnel};
+use crate::segment::{Cut, Fragment, Protocol, SkipCause, TcpSegment, Tunnel};
+use crate::sort::Sorter;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
@@ -52,6 +53,9 @@ pub struct ReadOptions<'w> {
     /// Refuse a capture whose open connections need more memory than this at one time. Applies to
     /// [`crate::read_each`], which holds packets; [`packets`] does not.
     pub max_held_bytes: u64,
+    /// Sort packets whose times are this far out of order at most, nanoseconds; 0: deliver them as
+    /// they come. See [`in_order`].
+    pub sort_ns: u64,
     /// Called at least once for each 256 KiB of packets, and after a signal;
     /// [`ControlFlow::Break`] ends the reading with [`CaptureErrorKind::Stopped`].
     pub watch: Option<&'w (dyn Fn(Progress) -> ControlFlow<()> + Sync)>,
@@ -61,7 +65,7 @@ impl Default for ReadOptions<'_> {
     /// 1 GiB holds 22 million packets: a transfer of 20 GB with its ACKs, or 3 million simultaneous
     /// connections.
     fn default() -> Self {
-        ReadOptions { max_packets: None, max_held_bytes: 1 << 30, watch: None }
+        ReadOptions { max_packets: None, max_held_bytes: 1 << 30, sort_ns: 0, watch: None }
     }
 }
 
@@ -105,9 +109,24 @@ pub fn packets_into<'a>(
     options: &ReadOptions<'_>,
     to: &mut impl Take,
 ) -> Result<CaptureNotes, CaptureError> {
+    if options.sort_ns == 0 {
+        return read_all(sources, options, to);
+    }
+    let mut hand_out = |packet: &Packet| to.take(packet);
+    let mut sorter = Sorter::new(options.sort_ns, &mut hand_out);
+    let notes = read_all(sources, options, &mut sorter)?;
+    sorter.finish();
+    Ok(notes)
+}
+
+fn read_all<'a>(
+    sources: impl IntoIterator<Item = Source<'a>>,
+    options: &ReadOptions<'_>,
+    to: &mut impl Take,
+) -> Result<CaptureNotes, CaptureError> {
     let sources: Vec<_> = sources.into_iter().collect();
     let watch = Watch::new(&sources, options.watch);
-    let mut reading = Reading::new(options.max_packets);
+    let mut reading = Reading::new(options);
     let mut waiting = reading.in_order(sources, &watch)?;
     let mut open: Vec<Cursor<'_>> = Vec::new();
     loop {
@@ -233,8 +252,11 @@ impl Cursor<'_> {
                 continue;
             }
             let head = &mut self.head;
-            if let Err(cause) = decode(&raw, &mut reading.fragments, head) {
-                reading.skipped[cause as usize] += 1;
+            if let Err(skipped) = decode(&raw, &mut reading.fragments, head) {
+                reading.skipped[skipped.cause as usize] += 1;
+                if let Some(protocol) = skipped.protocol {
+                    reading.protocols[protocol as usize] += 1;
+                }
                 continue;
             }
             reading.count(&head.segment);
@@ -263,10 +285,10 @@ fn plain(raw: &RawPacket<'_>, into: &mut Packet) -> bool {
     into.time_ns = time_ns;
     into.number = raw.number;
     into.interface = raw.interface;
-    packet::plain(link, raw.data, &mut into.segment)
+    packet::plain(link, raw.data, raw.wire_len, &mut into.segment)
 }
 
-fn decode(raw: &RawPacket<'_>, fragments: &mut Fragments, into: &mut Packet) -> Result<(), SkipCause> {
+fn decode(raw: &RawPacket<'_>, fragments: &mut Fragments, into: &mut Packet) -> Result<(), Skipped> {
     let link = raw.link.ok_or(SkipCause::UnknownLink)?;
     into.time_ns = raw.time_ns.ok_or(SkipCause::NoTime)?;
     into.number = raw.number;
@@ -274,27 +296,38 @@ fn decode(raw: &RawPacket<'_>, fragments: &mut Fragments, into: &mut Packet) -> 
     packet::decode(link, raw.data, raw.wire_len, fragments, &mut into.segment)
 }
 
+/// Times more than two years after the first are wrong: sums of times must fit into 63 bits.
+const LONGEST_NS: u64 = 1 << 56;
+
 /// State common to all sources of one reading.
 struct Reading {
     max_packets: Option<u64>,
+    /// Whether packets are sorted after they are counted here.
+    sorts: bool,
     fragments: Fragments,
     packets: u64,
     skipped: [u64; SkipCause::ALL.len()],
+    protocols: [u64; Protocol::ALL.len()],
     tunnels: [u64; Tunnel::ALL.len()],
     latest_ns: Option<u64>,
+    /// Number of packets in a row with a time before the latest one.
+    backward_run: u64,
     files: Vec<Option<FileNotes>>,
     notes: CaptureNotes,
 }
 
 impl Reading {
-    fn new(max_packets: Option<u64>) -> Self {
+    fn new(options: &ReadOptions<'_>) -> Self {
         Reading {
-            max_packets,
+            max_packets: options.max_packets,
+            sorts: options.sort_ns > 0,
             fragments: Fragments::default(),
             packets: 0,
             skipped: Default::default(),
+            protocols: Default::default(),
             tunnels: Default::default(),
             latest_ns: None,
+            backward_run: 0,
             files: Vec::new(),
             notes: CaptureNotes::default(),
         }
@@ -363,23 +396,30 @@ impl Reading {
         }
     }
 
-    /// Gives the next packet of the stream a time that does not decrease.
+    /// Gives the next packet of the stream a time that does not decrease, unless it will be sorted.
     fn stamp(&mut self, packet: &mut Packet) {
-        let latest_ns = match self.latest_ns {
-            None => {
-                self.notes.start_unix_ns = packet.time_ns;
-                packet.time_ns
-            }
-            Some(latest_ns) if packet.time_ns < latest_ns => {
-                let step_ns = latest_ns - packet.time_ns;
-                self.notes.backward_steps += 1;
-                self.notes.largest_backward_ns = self.notes.largest_backward_ns.max(step_ns);
-                packet.time_ns = latest_ns;
-                latest_ns
-            }
-            Some(_) => packet.time_ns,
+        let notes = &mut self.notes;
+        let Some(latest_ns) = self.latest_ns else {
+            notes.start_unix_ns = packet.time_ns;
+            self.latest_ns = Some(packet.time_ns);
+            return;
         };
-        self.latest_ns = Some(latest_ns);
+        packet.time_ns = packet.time_ns.min(notes.start_unix_ns.saturating_add(LONGEST_NS));
+        if packet.time_ns >= latest_ns {
+            self.backward_run = 0;
+            self.latest_ns = Some(packet.time_ns);
+            return;
+        }
+        notes.backward_steps += 1;
+        notes.largest_backward_ns = notes.largest_backward_ns.max(latest_ns - packet.time_ns);
+        notes.backward_runs += u64::from(self.backward_run == 0);
+        self.backward_run += 1;
+        notes.longest_backward_run = notes.longest_backward_run.max(self.backward_run);
+        if self.sorts {
+            notes.start_unix_ns = notes.start_unix_ns.min(packet.time_ns);
+        } else {
+            packet.time_ns = latest_ns;
+        }
     }
 
     fn close(&mut self, cursor: Cursor<'_>) {
@@ -392,8 +432,11 @@ impl Reading {
         let counted = |(key, &count)| (count > 0).then_some((key, count));
         self.notes.skipped = SkipCause::ALL.into_iter().zip(&self.skipped).filter_map(counted).collect();
         let counted = |(key, &count)| (count > 0).then_some((key, count));
+        self.notes.protocols = Protocol::ALL.into_iter().zip(&self.protocols).filter_map(counted).collect();
+        let counted = |(key, &count)| (count > 0).then_some((key, count));
         self.notes.tunnels = Tunnel::ALL.into_iter().zip(&self.tunnels).filter_map(counted).collect();
         self.notes.packets = self.packets;
+        self.notes.is_sorted = self.sorts;
         self.notes.duration_ns = self.latest_ns.map_or(0, |latest| latest - self.notes.start_unix_ns);
         // Sources that were not reached come last.
         self.notes.files = self.files.into_iter().flatten().collect();

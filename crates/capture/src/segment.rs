@@ -45,10 +45,12 @@ pub enum SkipCause {
     Cut,
     /// The headers contradict each other.
     Malformed,
+    /// An encrypted 802.11 frame.
+    Encrypted,
 }
 
 impl SkipCause {
-    pub(crate) const ALL: [SkipCause; 7] = [
+    pub(crate) const ALL: [SkipCause; 8] = [
         SkipCause::UnknownLink,
         SkipCause::NoTime,
         SkipCause::NotIp,
@@ -56,6 +58,7 @@ impl SkipCause {
         SkipCause::Fragment,
         SkipCause::Cut,
         SkipCause::Malformed,
+        SkipCause::Encrypted,
     ];
 }
 
@@ -72,10 +75,66 @@ pub enum Tunnel {
     Vxlan,
     /// Geneve (RFC 8926) on UDP port 6081.
     Geneve,
+    /// User data of a mobile network (3GPP TS 29.281).
+    GtpU,
+    /// L2TP, version 2 (RFC 2661) or 3 (RFC 3931).
+    L2tp,
+    /// IPv6 in UDP (RFC 4380).
+    Teredo,
+    /// Mirrored frames.
+    Tzsp,
 }
 
 impl Tunnel {
-    pub(crate) const ALL: [Tunnel; 4] = [Tunnel::IpInIp, Tunnel::Gre, Tunnel::Vxlan, Tunnel::Geneve];
+    pub(crate) const ALL: [Tunnel; 8] = [
+        Tunnel::IpInIp,
+        Tunnel::Gre,
+        Tunnel::Vxlan,
+        Tunnel::Geneve,
+        Tunnel::GtpU,
+        Tunnel::L2tp,
+        Tunnel::Teredo,
+        Tunnel::Tzsp,
+    ];
+}
+
+/// What an IP packet without TCP carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Protocol {
+    /// IPsec (RFC 4303), also in UDP (RFC 3948).
+    Esp,
+    /// UDP port 51820.
+    WireGuard,
+    /// UDP port 1194.
+    OpenVpn,
+    /// UDP port 443.
+    Quic,
+    /// UDP port 53.
+    Dns,
+    /// ICMP, of IPv4 or IPv6.
+    Icmp,
+    /// SCTP (RFC 9260).
+    Sctp,
+    /// Any other UDP.
+    Udp,
+    /// Any other IP.
+    Other,
+}
+
+impl Protocol {
+    pub(crate) const ALL: [Protocol; 9] = [
+        Protocol::Esp,
+        Protocol::WireGuard,
+        Protocol::OpenVpn,
+        Protocol::Quic,
+        Protocol::Dns,
+        Protocol::Icmp,
+        Protocol::Sctp,
+        Protocol::Udp,
+        Protocol::Other,
+    ];
 }
 
 /// Which part of a fragmented TCP packet this is.

@@ -130,6 +130,36 @@ pub fn frame(link_type: u32, ip: &[u8]) -> Vec<u8> {
         link::CISCO_HDLC => vec![0x0f, 0, high, low],
         link::PPP_PPPD => vec![1, 0x03, 0, ppp],
         link::PPP_WITH_DIRECTION => vec![1, 0xff, 0x03, 0, ppp],
+        // A data frame to the access point, with QoS.
+        link::IEEE802_11 => wifi(0x88, 1, high, low),
+        link::IEEE802_11_RADIOTAP => {
+            // A time, flags and a rate; the 802.11 header is padded to 28 bytes.
+            let mut b = vec![0, 0, 18, 0, 7, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0x20, 2];
+            let mut wifi = wifi(0x88, 1, high, low);
+            wifi.splice(26..26, [0; 2]);
+            b.append(&mut wifi);
+            b
+        }
+        link::IEEE802_11_PRISM => {
+            let mut b = vec![0x44, 0, 0, 0, 144, 0, 0, 0];
+            b.resize(144, 0);
+            b.extend(wifi(0x08, 2, high, low));
+            b
+        }
+        link::IEEE802_11_AVS => {
+            let mut b = vec![0x80, 0x21, 0x10, 1, 0, 0, 0, 64];
+            b.resize(64, 0);
+            b.extend(wifi(0x08, 2, high, low));
+            b
+        }
+        link::PPI => [vec![0, 0, 8, 0, 105, 0, 0, 0], wifi(0x08, 3, high, low)].concat(),
+        link::NFLOG => {
+            let family = if is_ipv6 { 10 } else { 2 };
+            let [len_low, len_high] = (ip.len() as u16 + 4).to_le_bytes();
+            // A packet header, a prefix of 3 bytes, the packet.
+            let header = [8, 0, 1, 0, high, low, 0, 0, 7, 0, 10, 0, b'a', b'b', 0, 0];
+            [&[family, 0, 0, 1], &header[..], &[len_low, len_high, 9, 0]].concat()
+        }
         link::PPP_ETHER => {
             let [len_high, len_low] = (ip.len() as u16 + 2).to_be_bytes();
             vec![0x11, 0, 0, 7, len_high, len_low, 0, ppp]
@@ -137,6 +167,15 @@ pub fn frame(link_type: u32, ip: &[u8]) -> Vec<u8> {
         _ => Vec::new(),
     };
     b.extend(ip);
+    b
+}
+
+/// An 802.11 header, with the frame control's two bytes, and LLC with SNAP.
+fn wifi(control: u8, flags: u8, high: u8, low: u8) -> Vec<u8> {
+    let qos = if control & 0x80 != 0 { 2 } else { 0 };
+    let mut b = vec![control, flags];
+    b.resize(if flags & 3 == 3 { 30 } else { 24 } + qos, 0);
+    b.extend([0xaa, 0xaa, 3, 0, 0, 0, high, low]);
     b
 }
 
@@ -160,6 +199,26 @@ pub fn tunnelled(tunnel: Tunnel, ip: &[u8]) -> Vec<u8> {
             // An option of 4 bytes with its header of 4.
             let head = [2, 0, 0x65, 0x58, 0, 0, 7, 0, 1, 2, 3, 1, 0, 0, 0, 9];
             (17, udp(6081, &[&head, &ethernet[..]].concat()))
+        }
+        Tunnel::GtpU => {
+            // A sequence number, and an extension header of 4 bytes (PDU session container).
+            let len = (ip.len() as u16 + 8).to_be_bytes();
+            let head = [0x36, 255, len[0], len[1], 0, 0, 0, 7, 0, 1, 0, 0x85, 1, 0x10, 9, 0];
+            (17, udp(2152, &[&head, ip].concat()))
+        }
+        Tunnel::L2tp => {
+            // Version 2 with a length and sequence numbers.
+            let len = (ip.len() as u16 + 16).to_be_bytes();
+            let ppp = if is_ipv6 { 0x57 } else { 0x21 };
+            let head = [0x48, 2, len[0], len[1], 0, 1, 0, 2, 0, 3, 0, 0, 0xff, 3, 0, ppp];
+            (17, udp(1701, &[&head, ip].concat()))
+        }
+        // With an origin indication.
+        Tunnel::Teredo => (17, udp(3544, &[&[0, 0, 0xbf, 0xff, 0x3f, 0xff, 0xfd, 0xd2], ip].concat())),
+        Tunnel::Tzsp => {
+            let ethernet = frame(link::ETHERNET, ip);
+            // A padding, a signal of one byte, the end.
+            (17, udp(37008, &[&[1, 0, 0, 1, 0, 10, 1, 0xc4, 1], &ethernet[..]].concat()))
         }
     };
     let [high, low] = u16::try_from(20 + body.len()).unwrap_or(0).to_be_bytes();

@@ -28,6 +28,16 @@ fn valid() -> Vec<Vec<u8>> {
             all.push(w.into_bytes());
         }
     }
+    for link_type in [
+        link::IEEE802_11,
+        link::IEEE802_11_RADIOTAP,
+        link::IEEE802_11_PRISM,
+        link::IEEE802_11_AVS,
+        link::PPI,
+        link::NFLOG,
+    ] {
+        all.push(pcap(link_type, PcapStyle::default(), &short_connection(v6())));
+    }
     let [a, b] = v4();
     for version in [PcapVersion::V2_3, PcapVersion::V2_2, PcapVersion::Modified] {
         for link_type in [link::PPP, link::PPP_ETHER, link::PPP_WITH_DIRECTION, link::SLIP] {
@@ -36,7 +46,9 @@ fn valid() -> Vec<Vec<u8>> {
         }
     }
     let mut w = PcapWriter::new(link::ETHERNET, PcapStyle::default());
-    for tunnel in [Tunnel::IpInIp, Tunnel::Gre, Tunnel::Vxlan, Tunnel::Geneve] {
+    for tunnel in
+        [Tunnel::IpInIp, Tunnel::Gre, Tunnel::Vxlan, Tunnel::Geneve, Tunnel::GtpU, Tunnel::L2tp, Tunnel::Tzsp]
+    {
         for (time_ns, packet) in short_connection([a, b]) {
             let short = TcpPacket { payload_len: packet.payload_len.min(40), ..packet };
             w.frame(START_NS + time_ns, &frame(link::ETHERNET, &tunnelled(tunnel, &short.to_ip())));

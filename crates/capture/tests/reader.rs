@@ -6,12 +6,12 @@ mod fixtures;
 use ackwise_capture::tcp_flag::{ACK, FIN, RST, SYN};
 use ackwise_capture::write::{frame, PcapStyle, PcapWriter, PcapngWriter, TcpPacket};
 use ackwise_capture::{
-    link, read, read_each, segments, Capture, CaptureError, CaptureErrorKind, Ending, Format, MssSource,
-    ReadOptions, SackBlock, SkipCause, Source, TcpSegment,
+    in_order, link, packets, read, read_each, segments, Capture, CaptureError, CaptureErrorKind, Ending,
+    Format, MssSource, Protocol, ReadOptions, SackBlock, SkipCause, Source, TcpSegment, Tunnel,
 };
 use std::ops::ControlFlow;
 
-use fixtures::{pcap, short_connection, v4, v6, MS, START_NS};
+use fixtures::{pcap, short_connection, v4, v6, Folder, MS, START_NS};
 
 fn parse(bytes: &[u8]) -> Result<Capture, CaptureError> {
     read(bytes, "test.pcap", &ReadOptions::default())
@@ -356,10 +356,10 @@ fn errors_say_what_where_and_what_to_do() {
 
     let good = pcap(link::ETHERNET, PcapStyle::default(), &short_connection(v4()));
     let mut other = good.clone();
-    other[20] = 105;
+    other[20] = 147;
     let (kind, text) = message(&other);
     assert_eq!(kind, CaptureErrorKind::Unsupported);
-    assert!(text.contains("link type 105"), "{text}");
+    assert!(text.contains("link type 147"), "{text}");
     let mut old = good.clone();
     old[4] = 1;
     assert_eq!(message(&old).0, CaptureErrorKind::Unsupported);
@@ -576,4 +576,178 @@ fn only_regular_files_with_content_are_opened() {
     let text = refused(fifo.to_str().expect("UTF-8"));
     std::fs::remove_file(&fifo).expect("made above");
     assert!(text.contains("not a regular file"), "{text}");
+}
+
+/// A record without payload bytes, as an IPv4 packet of this protocol.
+fn ipv4(protocol: u8, body: &[u8]) -> Vec<u8> {
+    let [high, low] = (20 + body.len() as u16).to_be_bytes();
+    let head = [0x45, 0, high, low, 0, 0, 0, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+    [&head, body].concat()
+}
+
+fn udp(ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
+    let [from, to] = ports.map(u16::to_be_bytes);
+    let len = (8 + payload.len() as u16).to_be_bytes();
+    ipv4(17, &[&from[..], &to, &len, &[0, 0], payload].concat())
+}
+
+fn read_frames(link_type: u32, frames: &[Vec<u8>]) -> Capture {
+    let mut w = PcapWriter::new(link_type, PcapStyle::default());
+    for f in frames {
+        w.frame(START_NS, f);
+    }
+    parse(&w.into_bytes()).expect("a whole file")
+}
+
+#[test]
+fn headers_before_tcp_that_no_writer_here_has() {
+    let [a, b] = v4();
+    let tcp = TcpPacket::new(a, b, 7, 8, 30).to_ip();
+    let ethernet = frame(link::ETHERNET, &tcp);
+    // RFC 4302: 12 bytes and 12 of a check value, length in words without the first two.
+    let authenticated = ipv4(51, &[&[6, 4, 0, 0], &[0; 20][..], &tcp[20..]].concat());
+    // RFC 3931: session, cookie of 4 bytes, default sublayer.
+    let l2tp_3 = [&[0, 0, 0, 9, 1, 2, 3, 4, 0x40, 0, 0, 1], &ethernet[..]].concat();
+    let gpe = |next: u8, inner: &[u8]| udp([5555, 4790], &[&[0x0c, 0, 0, next, 0, 0, 5, 0], inner].concat());
+    for (ip, tunnel) in [
+        (authenticated, None),
+        (ipv4(115, &l2tp_3), Some(Tunnel::L2tp)),
+        (udp([1701, 1701], &[&[0, 3, 0, 0], &l2tp_3[..]].concat()), Some(Tunnel::L2tp)),
+        (gpe(1, &tcp), Some(Tunnel::Vxlan)),
+        (gpe(3, &ethernet), Some(Tunnel::Vxlan)),
+    ] {
+        let capture = read_frames(link::RAW, &[ip]);
+        let found = &capture.connections.first().expect("TCP").directions[0];
+        assert_eq!((found.packets, found.payload_bytes), (1, 30), "{tunnel:?}");
+        assert_eq!(capture.notes.tunnels.keys().next().copied(), tunnel);
+    }
+}
+
+#[test]
+fn frames_of_802_11_that_hold_no_readable_packet_are_counted_apart() {
+    let [a, b] = v4();
+    let tcp = TcpPacket::new(a, b, 7, 8, 30).to_ip();
+    let open = frame(link::IEEE802_11, &tcp);
+    let mut sealed = open.clone();
+    sealed[1] |= 0x40;
+    // The flag may be left on a frame that a driver has decrypted, and CCMP's 8 bytes too.
+    let mut opened = sealed.clone();
+    opened.splice(26..26, [9; 8]);
+    sealed.truncate(26);
+    sealed.extend([0x51; 60]);
+    let mut beacon = open.clone();
+    beacon[0] = 0x80;
+    let mut without_data = open.clone();
+    without_data[0] = 0xc8;
+    let mut aggregate = open.clone();
+    aggregate[24] = 0x80;
+    let len = (open.len() - 26) as u16;
+    aggregate.splice(26..26, [&[2; 12][..], &len.to_be_bytes()].concat());
+    let capture = read_frames(link::IEEE802_11, &[open, sealed, opened, beacon, without_data, aggregate]);
+    assert_eq!(capture.notes.tcp_packets, 3);
+    let skipped = [(SkipCause::NotIp, 2), (SkipCause::Encrypted, 1)];
+    assert_eq!(capture.notes.skipped, skipped.into_iter().collect());
+}
+
+#[test]
+fn what_is_not_tcp_is_named() {
+    let packets = [
+        (udp([40_000, 443], &[0xc0; 40]), Protocol::Quic),
+        (udp([51_820, 9000], &[4; 40]), Protocol::WireGuard),
+        (udp([1194, 1194], &[0x38; 40]), Protocol::OpenVpn),
+        (udp([4500, 4500], &[7; 40]), Protocol::Esp),
+        (udp([4500, 4500], &[0; 40]), Protocol::Udp),
+        (ipv4(50, &[7; 40]), Protocol::Esp),
+        (udp([53, 40_000], &[7; 40]), Protocol::Dns),
+        (ipv4(1, &[8; 40]), Protocol::Icmp),
+        (ipv4(132, &[8; 40]), Protocol::Sctp),
+        (udp([2152, 2152], &[0x30; 40]), Protocol::Udp),
+        (ipv4(89, &[8; 40]), Protocol::Other),
+    ];
+    for (ip, protocol) in packets {
+        let notes = read_frames(link::RAW, &[ip]).notes;
+        assert_eq!(notes.protocols, [(protocol, 1)].into_iter().collect());
+        assert_eq!(notes.skipped.get(&SkipCause::NotTcp), Some(&1));
+    }
+}
+
+#[test]
+fn tunnels_in_one_another_have_an_end() {
+    let [a, b] = v4();
+    let mut ip = TcpPacket::new(a, b, 7, 8, 30).to_ip();
+    for depth in 1..12u64 {
+        ip = ipv4(4, &ip);
+        let notes = read_frames(link::RAW, &[ip.clone()]).notes;
+        assert_eq!(notes.tcp_packets, u64::from(depth <= 8), "{depth} tunnels");
+    }
+}
+
+#[test]
+fn an_ip_length_beyond_a_whole_frame_is_no_payload() {
+    let [a, b] = v4();
+    let whole = TcpPacket::new(a, b, 7, 8, 100);
+    for (options, present) in [(0, 60), (0, 0), (12, 100), (12, 0)] {
+        let packet = whole.clone().options(&vec![1; options]);
+        let full = frame(link::ETHERNET, &packet.to_ip());
+        let kept = full.len() - 100 + present;
+        let len = |data: &[u8], snap_len: usize| {
+            let style = PcapStyle { snap_len: snap_len as u32, ..PcapStyle::default() };
+            let mut w = PcapWriter::new(link::ETHERNET, style);
+            w.frame(START_NS, data);
+            parse(&w.into_bytes()).expect("a whole file").connections[0].directions[0].payload_bytes
+        };
+        assert_eq!((len(&full[..kept], 0), len(&full, kept)), (present as u64, 100));
+    }
+}
+
+/// Times as several queues of a network card leave them: each a little behind the one before.
+fn in_disorder(packets: usize) -> Vec<(u64, TcpPacket)> {
+    let [a, b] = v4();
+    let mut all: Vec<_> =
+        (0..packets as u32).map(|n| (u64::from(n) * MS, TcpPacket::new(a, b, 1 + 100 * n, 1, 100))).collect();
+    all.chunks_exact_mut(10).for_each(|ten| ten.rotate_left(3));
+    all
+}
+
+#[test]
+fn packets_out_of_order_are_sorted_in_a_second_reading() {
+    let folder = Folder::new("disorder");
+    let path = folder.file("x.pcap", &pcap(link::ETHERNET, PcapStyle::default(), &in_disorder(200)));
+    let read = |options: &ReadOptions<'_>| {
+        let mut times = Vec::new();
+        let notes = packets([Source::file(&path)], options, |packet| {
+            times.push((packet.time_ns, packet.segment.seq));
+            ControlFlow::Continue(())
+        })?;
+        Ok((notes, times))
+    };
+    let options = ReadOptions::default();
+    let (notes, times) = in_order(&options, read, |(notes, _)| notes).expect("a whole file");
+    assert!(notes.is_sorted);
+    assert_eq!((notes.backward_steps, notes.backward_runs), (60, 20));
+    let sorted: Vec<_> = (0..200).map(|n| (START_NS + n * MS, 1 + 100 * n as u32)).collect();
+    assert_eq!(times, sorted);
+}
+
+#[test]
+fn a_clock_that_is_set_back_is_not_disorder() {
+    let mut all = in_disorder(0);
+    let [a, b] = v4();
+    for n in 0..400u32 {
+        let time_ns = u64::from(n) * MS + if n < 200 { 500 * MS } else { 0 };
+        all.push((time_ns, TcpPacket::new(a, b, 1 + 100 * n, 1, 100)));
+    }
+    let folder = Folder::new("clock");
+    let path = folder.file("x.pcap", &pcap(link::ETHERNET, PcapStyle::default(), &all));
+    let read = |options: &ReadOptions<'_>| {
+        let mut numbers = Vec::new();
+        let notes = packets([Source::file(&path)], options, |packet| {
+            numbers.push(packet.segment.seq);
+            ControlFlow::Continue(())
+        })?;
+        Ok((notes, numbers))
+    };
+    let (notes, numbers) = in_order(&ReadOptions::default(), read, |(notes, _)| notes).expect("a file");
+    assert!(!notes.is_sorted && notes.backward_steps == 200);
+    assert!(numbers.windows(2).all(|two| two[0] < two[1]));
 }

@@ -178,6 +178,12 @@ fn link_types_read_as_tshark_reads_them() {
         link::PPP_ETHER,
         link::CISCO_HDLC,
         link::PPP_WITH_DIRECTION,
+        link::IEEE802_11,
+        link::IEEE802_11_RADIOTAP,
+        link::IEEE802_11_PRISM,
+        link::IEEE802_11_AVS,
+        link::PPI,
+        link::NFLOG,
     ] {
         for ends in [v4(), v6()] {
             let path = folder.file("x.pcap", &pcap(link_type, PcapStyle::default(), &short_connection(ends)));
@@ -212,8 +218,15 @@ fn tunnels_read_as_tshark_reads_them() {
         (Tunnel::Gre, "gre"),
         (Tunnel::Vxlan, "vxlan"),
         (Tunnel::Geneve, "geneve"),
+        (Tunnel::GtpU, "gtp-u"),
+        (Tunnel::L2tp, "l2tp"),
+        (Tunnel::Teredo, "teredo"),
+        (Tunnel::Tzsp, "tzsp"),
     ] {
         for ends in [v4(), v6()] {
+            if tunnel == Tunnel::Teredo && ends == v4() {
+                continue; // it carries IPv6 only
+            }
             for snap_len in [0, 150] {
                 let mut w = PcapWriter::new(link::ETHERNET, PcapStyle { snap_len, ..PcapStyle::default() });
                 for (time_ns, packet) in short_connection(ends) {

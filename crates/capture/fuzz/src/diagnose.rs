@@ -3,7 +3,7 @@
 //! one limit.
 #![no_main]
 
-use ackwise_capture::{ReadOptions, Source};
+use ackwise_capture::{read, ReadOptions, Source};
 use ackwise_diagnose::{diagnose, statistics};
 use std::num::NonZeroUsize;
 
@@ -15,6 +15,12 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     assert_eq!(serde_json::to_string(&found).ok(), serde_json::to_string(&again).ok());
     let counted = statistics([Source::reader(bytes, "fuzz")], &limit, threads(1)).expect("read before");
     assert_eq!(found.connections.len(), counted.connections.len());
+    // A replay finds its directions by the number of the connection.
+    let read = read(bytes, "fuzz", &limit).expect("read before");
+    assert_eq!(read.connections.len(), found.connections.len());
+    for (one, other) in read.connections.iter().zip(&found.connections) {
+        assert_eq!(one.endpoints, other.endpoints);
+    }
     let mut packets = 0;
     for (whole, counts) in found.connections.iter().zip(&counted.connections) {
         assert!(whole.start_ns <= whole.end_ns && whole.end_ns <= found.notes.duration_ns);
