@@ -3,7 +3,8 @@
 
 use crate::key::Key;
 use crate::report::Options;
-use ackwise_capture::{AccEcn, Packet};
+use ackwise_capture::life::Sign;
+use ackwise_capture::{AccEcn, Cut, Packet};
 use std::hint::black_box;
 use std::ops::Deref;
 use std::slice;
@@ -18,6 +19,12 @@ pub(crate) struct Arrival<'p> {
     pub sacks: &'p [(u32, u32)],
     pub accecn: Option<&'p AccEcn>,
 }
+
+/// No shift: the largest is 14.
+const NO_SCALE: u8 = u8::MAX;
+
+// One cache line.
+const _: () = assert!(std::mem::size_of::<Headers>() == 64);
 
 /// The relevant fields of a packet, in one cache line.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,11 +47,13 @@ pub(crate) struct Headers {
     mss: u16,
     /// Number of packets in the capture between the first of the batch and this one.
     place: u32,
-    window_scale: Option<u8>,
+    /// [`NO_SCALE`]: none.
+    window_scale: u8,
     pub ecn: u8,
     /// Direction, as in [`crate::key::Key::of`].
     pub from_upper: bool,
     sack_permitted: bool,
+    options_cut: bool,
     has_timestamps: bool,
     has_accecn: bool,
     sacks: u8,
@@ -87,10 +96,11 @@ impl Headers {
             ip_ident: segment.ip_ident,
             mss: options.mss.unwrap_or(0),
             place: 0,
-            window_scale: options.window_scale,
+            window_scale: options.window_scale.unwrap_or(NO_SCALE),
             ecn: segment.ecn,
             from_upper,
             sack_permitted: options.sack_permitted,
+            options_cut: segment.cut == Some(Cut::Options),
             has_timestamps: options.timestamps.is_some(),
             has_accecn: options.accecn.is_some(),
             sacks: segment.sack_blocks().len() as u8,
@@ -100,6 +110,12 @@ impl Headers {
     #[inline]
     pub fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
+    }
+
+    #[inline]
+    pub fn sign(&self) -> Sign {
+        let &Headers { time_ns, flags, seq, from_upper, .. } = self;
+        Sign { time_ns, flags, seq, from: usize::from(from_upper) }
     }
 
     /// (TSval, TSecr), if the packet has the option.
@@ -112,9 +128,10 @@ impl Headers {
     pub fn options(&self) -> Options {
         Options {
             mss_bytes: Some(self.mss).filter(|&mss| mss > 0),
-            window_scale: self.window_scale,
+            window_scale: Some(self.window_scale).filter(|&shift| shift != NO_SCALE),
             sack_permitted: self.sack_permitted,
             timestamps: self.has_timestamps,
+            is_cut: self.options_cut,
         }
     }
 }

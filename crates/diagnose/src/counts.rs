@@ -86,6 +86,10 @@ pub struct SentCounts {
     pub window_probes: u64,
     /// Packets below the connection's first sequence number.
     pub old_packets: u64,
+    /// Recoveries that a timer began although the receiver held three segments above the hole.
+    pub timeouts_despite_sack: u64,
+    /// Sequence numbers not acknowledged at the end; 0 where no packet of the receiver was seen.
+    pub unacknowledged_bytes: u64,
     /// Packets marked ECT(0) (RFC 3168, 5).
     pub ect0_packets: u64,
     /// Packets marked ECT(1).
@@ -127,6 +131,8 @@ pub struct AckCounts {
     pub with_sack: u64,
     /// ACKs with a D-SACK block (RFC 2883).
     pub with_dsack: u64,
+    /// ACKs with SACK blocks outside the data of this connection.
+    pub with_foreign_sack: u64,
     /// Bytes received twice, according to D-SACK.
     pub dsack_bytes: u64,
     /// Largest number of SACK blocks in one ACK.
@@ -169,6 +175,9 @@ pub struct Counts {
     pub acks: AckCounts,
     #[serde(skip)]
     duplicates: u32,
+    /// Bytes that the receiver holds above a hole.
+    #[serde(skip)]
+    sacked_bytes: u64,
 }
 
 impl Observer for Counts {
@@ -215,6 +224,8 @@ impl Observer for Counts {
                     u64::from(payload > 0 && u64::from(data.needless_bytes) == payload);
                 if data.begins_recovery {
                     sent.recoveries.count(cause);
+                    let is_reported = self.sacked_bytes >= 3 * u64::from(data.mss_bytes);
+                    sent.timeouts_despite_sack += u64::from(is_reported && cause == Cause::Timeout);
                 }
             }
             DataKind::SynAgain => sent.syn_retransmissions += 1,
@@ -245,6 +256,8 @@ impl Observer for Counts {
             acks.ect1_reported_bytes += u64::from(came.ect1);
         }
         acks.with_sack += u64::from(ack.sack_blocks > 0);
+        acks.with_foreign_sack += u64::from(ack.foreign_sacks);
+        self.sacked_bytes = ack.sacked_in_all_bytes;
         acks.most_sack_blocks = acks.most_sack_blocks.max(ack.sack_blocks);
         if let Some((start, end)) = ack.dsack {
             acks.with_dsack += 1;
@@ -275,7 +288,10 @@ impl Observer for Counts {
         } += 1;
     }
 
-    fn finish(self, _end: &End) -> Self {
+    fn finish(mut self, end: &End) -> Self {
+        if end.is_answered {
+            self.sent.unacknowledged_bytes = end.nxt.saturating_sub(end.una);
+        }
         self
     }
 }

@@ -7,8 +7,8 @@ use crate::distance::{Distance, Recent};
 use crate::ecn_bytes::EcnCounters;
 use crate::half::{Context, Half};
 use crate::observer::{End, Observer};
-use crate::repeats::Repeats;
-use crate::report::{Connection, Ecn, Ending, Handshake, Options};
+use crate::repeats::{Copied, Repeats};
+use crate::report::{Connection, Ecn, Ending, Handshake, Options, Scaling};
 use crate::step::{Ack, AckKind, Data, Step};
 use crate::table::Name;
 use crate::transit::Transit;
@@ -95,12 +95,11 @@ impl<O: Observer> Flow<O> {
         let has = |flag| segment.has(flag);
         let recent = [0, 1].map(|e| self.distances[e].recent());
         let path = path_of(recent);
-        let sack = self.uses_sack;
         let rtt_ns = path.map(|path| path.min_ns);
         let silence_ns = now_ns - self.last_ns;
         self.last_ns = now_ns;
         self.packets += 1;
-        if self.repeats[from].is_repeat(now_ns, segment, rtt_ns, sack) {
+        if self.is_copy(from, segment, now_ns, rtt_ns) {
             self.repeated_packets[from] += 1;
             return;
         }
@@ -113,7 +112,7 @@ impl<O: Observer> Flow<O> {
             sender: recent[from],
             sender_least_ns: least_ns[from].unwrap_or(0),
             path,
-            sack,
+            sack: self.uses_sack,
         };
         let mut step = Step {
             time_ns: now_ns,
@@ -162,6 +161,24 @@ impl<O: Observer> Flow<O> {
         watch(&step);
     }
 
+    /// Whether an earlier packet was captured a second time, here or at another point of the path.
+    fn is_copy(&mut self, from: usize, segment: &Segment<'_>, now_ns: u64, rtt_ns: Option<u64>) -> bool {
+        // Linux sends a reset for each packet that arrives, one like the other.
+        if segment.has(tcp_flag::RST) {
+            return false;
+        }
+        let found = self.repeats[from].find(now_ns, segment, rtt_ns, self.uses_sack);
+        let found = match found {
+            None if self.halves[from].holds(segment, self.repeats[from].is_numbered()) => Copied::Far,
+            None => return false,
+            Some(found) => found,
+        };
+        if found == Copied::Far {
+            self.repeats.iter_mut().for_each(Repeats::look_far);
+        }
+        true
+    }
+
     fn syn(&mut self, from: usize, segment: &Segment<'_>, now_ns: u64) {
         // If SYNs are retransmitted, the last one before the answer counts.
         if self.syns[1 - from].is_some() && self.syns[from].is_some() {
@@ -181,20 +198,26 @@ impl<O: Observer> Flow<O> {
     fn apply_options(&mut self) {
         let options = self.syns.map(|syn| syn.map(|s| s.options));
         let both = |f: fn(&Options) -> bool| options.iter().flatten().all(f);
-        self.uses_sack = both(|o| o.sack_permitted);
-        let stamps = if both(|o| o.timestamps) { TIMESTAMPS_BYTES } else { 0 };
-        let mss = options.iter().flatten().filter_map(|o| o.mss_bytes).min();
+        // What the snap length cut off may have been there.
+        self.uses_sack = both(|o| o.sack_permitted || o.is_cut);
+        let stamps = if both(|o| o.timestamps || o.is_cut) { TIMESTAMPS_BYTES } else { 0 };
         for e in [0, 1] {
+            let (mine, peer) = (options[e], options[1 - e]);
+            // RFC 9293, 3.7.1: the option limits what the peer of its sender sends. Without it, the
+            // sender's own at least shows its MTU.
+            let mss = [peer, mine].into_iter().flatten().find_map(|o| o.mss_bytes);
             self.halves[e].mss_limit_bytes = mss.map(|mss| u32::from(mss).saturating_sub(stamps).max(1));
             // RFC 7323, 2.2: scaling is on only if both SYNs carry the option; a SYN-ACK carries it
             // only in answer to one. The peer's scale applies to the windows for data sent by e.
-            self.halves[e].scale.set(match (options[e], options[1 - e]) {
-                (Some(mine), Some(peer)) => match (mine.window_scale, peer.window_scale) {
-                    (Some(_), Some(shift)) => Some(shift),
-                    _ => Some(0),
-                },
-                (None, Some(peer)) if e == 0 => Some(peer.window_scale.unwrap_or(0)),
-                (Some(mine), None) if e == 1 && mine.window_scale.is_none() => Some(0),
+            let scale = |of: Option<Options>| of.map(|o| o.scale());
+            self.halves[e].scale.set(match (scale(mine), scale(peer)) {
+                (Some(Some(Scaling::Off)), Some(_)) | (Some(_), Some(Some(Scaling::Off))) => Some(0),
+                (Some(Some(Scaling::Offered(_))), Some(Some(Scaling::Offered(shift)))) => Some(shift),
+                (None, Some(Some(Scaling::Offered(shift)))) if e == 0 => Some(shift),
+                (None, Some(Some(Scaling::Off))) if e == 0 => Some(0),
+                (Some(Some(Scaling::Off)), None) if e == 1 => Some(0),
+                // A SYN-ACK with the option answers a SYN with it, even if that was cut.
+                (Some(None), Some(Some(Scaling::Offered(shift)))) if e == 0 => Some(shift),
                 _ => None,
             });
         }

@@ -21,6 +21,10 @@ const UNANSWERED_MAX: usize = 32;
 const UNDERWAY_MAX: usize = 1 << 12;
 /// Where the path's RTT is unknown, a packet this late was retransmitted, not overtaken.
 const REORDER_NS: u64 = 3_000_000;
+/// RFC 7323, 2.3.
+const WINDOW_MAX_BYTES: u64 = 1 << 30;
+/// More data than a capture misses at once.
+const MISSED_MAX_BYTES: u64 = 1 << 24;
 /// Largest segment within an MTU of 1500, and the smallest that every host accepts.
 const MTU_BYTES: u32 = 1500;
 const SMALL_MSS_BYTES: u32 = 536;
@@ -34,6 +38,7 @@ struct Sent {
     time_ns: u64,
     timestamp: u32,
     segments: u32,
+    ident: u16,
     is_again: bool,
     is_pushed: bool,
 }
@@ -321,6 +326,7 @@ impl Half {
             time_ns: cx.time_ns,
             timestamp: segment.timestamps().map_or(0, |t| t.0),
             segments: segment.payload_len.div_ceil(self.mss_bytes()).max(1),
+            ident: segment.ip_ident,
             is_again: false,
             is_pushed: segment.flags & (tcp_flag::PSH | tcp_flag::FIN) != 0,
         };
@@ -382,6 +388,34 @@ impl Half {
         DataKind::Retransmission(cause)
     }
 
+    /// Whether an unacknowledged packet is this one, or one of the segments that an offload merged
+    /// into it. A retransmission has a number of its own, if the sender numbers its packets, and a
+    /// timestamp not older than what was sent before it.
+    pub fn holds(&self, segment: &Segment<'_>, is_numbered: bool) -> bool {
+        if segment.payload_len == 0 || segment.has(tcp_flag::SYN | tcp_flag::RST) || self.first.is_none() {
+            return false;
+        }
+        let start = self.number(segment.seq);
+        if start >= self.nxt || start < self.una {
+            return false;
+        }
+        let at = self.outstanding.partition_point(|sent| sent.end <= start);
+        let Some(held) = self.outstanding.get(at) else { return false };
+        if start < held.start || start + u64::from(segment.payload_len) > held.end {
+            return false;
+        }
+        let timestamp = segment.timestamps().map_or(0, |t| t.0);
+        if timestamp != held.timestamp {
+            return false;
+        }
+        if is_numbered && segment.ip_ident != 0 {
+            let (before, mss) = (start - held.start, u64::from(self.mss_bytes()));
+            return before % mss == 0 && segment.ip_ident == held.ident.wrapping_add((before / mss) as u16);
+        }
+        let newest = self.outstanding.back().map_or(timestamp, |newest| newest.timestamp);
+        timestamp != 0 && newest.wrapping_sub(timestamp) as i32 > 0
+    }
+
     /// Time for which the sender had neither sent data nor received an ACK.
     fn sender_silence_ns(&self, cx: &Context) -> u64 {
         let data_ns = self.last_data_ns.map_or(u64::MAX, |last| cx.time_ns - last);
@@ -431,6 +465,7 @@ impl Half {
             before_ns = before_ns.or(Some(held.time_ns));
             held.time_ns = sent.time_ns;
             held.timestamp = sent.timestamp;
+            held.ident = sent.ident;
             held.is_again = true;
         }
         if before_ns.is_none() && sent.end > self.una {
@@ -455,6 +490,7 @@ impl Half {
         ack.is_recovery = !self.sacked.is_empty() || self.recovery.is_open();
         for &(from, to) in segment.sack_blocks() {
             let (from, to) = (self.number(from), self.number(to));
+            ack.foreign_sacks |= self.is_foreign(from, to);
             if una.max(number) <= from && from < to && to <= self.nxt {
                 ack.sacked_bytes += self.sacked.insert(from, to, |_, _| ());
             }
@@ -499,6 +535,21 @@ impl Half {
                 self.hear(advert);
             }
         }
+    }
+
+    /// Whether a SACK block lies where this connection has no data, in the data sent or still
+    /// allowed (RFC 2018, 4, and for data received twice RFC 2883, 4).
+    fn is_foreign(&self, from: u64, to: u64) -> bool {
+        // What the capture missed may have been sent and allowed.
+        let highest = match self.scale.is_known() {
+            true => self.nxt.max(self.edge) + MISSED_MAX_BYTES,
+            false => self.nxt + WINDOW_MAX_BYTES,
+        };
+        let lowest = match self.isn {
+            Some(_) => self.first.unwrap_or(0),
+            None => self.una.saturating_sub(WINDOW_MAX_BYTES),
+        };
+        self.last_data_ns.is_some() && (from < lowest || to > highest)
     }
 
     /// Type of an ACK that repeats its number.

@@ -131,10 +131,6 @@ where
     Ok(Diagnosis { notes, connections })
 }
 
-/// Timestamps more than two years after the first are treated as corrupt: sums of times must fit
-/// into 64 bits.
-const LONGEST_NS: u64 = 1 << 56;
-
 /// Assigns each packet its time and its position in the capture.
 struct Arrivals<'t, T> {
     to: &'t mut T,
@@ -153,7 +149,7 @@ fn arrivals<'a>(
 impl<T: Arrive> Take for Arrivals<'_, T> {
     #[inline(always)]
     fn take(&mut self, packet: &Packet) -> ControlFlow<()> {
-        let now_ns = (packet.time_ns - *self.start_ns.get_or_insert(packet.time_ns)).min(LONGEST_NS);
+        let now_ns = packet.time_ns - *self.start_ns.get_or_insert(packet.time_ns);
         let (key, from_upper) = Key::of(&packet.segment);
         let headers = Headers::of(packet, now_ns, from_upper);
         let options = &packet.segment.options;

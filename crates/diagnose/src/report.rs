@@ -21,6 +21,26 @@ pub struct Options {
     pub sack_permitted: bool,
     /// Whether the timestamps option was present (RFC 7323, 3).
     pub timestamps: bool,
+    /// Whether the snap length cut them: those missing here may have been offered.
+    pub is_cut: bool,
+}
+
+impl Options {
+    /// The scale offered (RFC 7323, 2.2); None: unknown.
+    pub(crate) fn scale(&self) -> Option<Scaling> {
+        match self.window_scale {
+            Some(shift) => Some(Scaling::Offered(shift)),
+            None if self.is_cut => None,
+            None => Some(Scaling::Off),
+        }
+    }
+}
+
+/// The window scale option of a SYN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scaling {
+    Offered(u8),
+    Off,
 }
 
 /// Version of ECN negotiated in the handshake.

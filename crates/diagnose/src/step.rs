@@ -275,6 +275,8 @@ pub struct Ack {
     pub dsack: Option<(u64, u64)>,
     /// Number of blocks in the option.
     pub sack_blocks: u32,
+    /// Whether one of them lies outside the data of this connection.
+    pub foreign_sacks: bool,
     /// Advertised window; the raw header field where `window_known` is false.
     pub window_bytes: u64,
     /// Whether the window scale is known.

@@ -27,7 +27,7 @@ fn each_transfer(mut check: impl FnMut(&Connection, usize, &dyn Fn(usize) -> Ser
             for of in [0, 1] {
                 let drawn = |most| {
                     let all = series(read(), &options, &[wanted(connection, of, most)]);
-                    all.expect("the same file").remove(0)
+                    all.expect("the same file").1.remove(0)
                 };
                 check(connection, of, &drawn);
             }
@@ -87,6 +87,6 @@ fn a_transfer_that_is_not_there_has_no_points() {
     let options = ReadOptions::default();
     let found = diagnose([Source::file(path("bulk"))], &options, NonZeroUsize::MIN).expect("it is a capture");
     let other = Wanted { start_ns: 1 << 60, ..wanted(&found.connections[0], 0, 10) };
-    let drawn = series([Source::file(path("bulk"))], &options, &[other]).expect("the same file");
+    let (_, drawn) = series([Source::file(path("bulk"))], &options, &[other]).expect("the same file");
     assert!(drawn[0].data.points().is_empty() && drawn[0].acks.points().is_empty());
 }

@@ -2,7 +2,7 @@
 //! Limits of a capture's transfers, and their packets for plots.
 
 use crate::reading::{reading, Cancel, EngineError};
-use ackwise_capture::{CaptureNotes, Source};
+use ackwise_capture::{in_order, CaptureNotes, ReadOptions, Source};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use serde_json::json;
@@ -77,8 +77,15 @@ pub fn diagnose(
 ) -> PyResult<Diagnosis> {
     let flag = cancel.map(|c| c.0.as_ref());
     py.allow_threads(|| {
-        let sources = || paths.iter().map(Source::named);
-        reading(flag, |options| ackwise_diagnose::diagnose(sources(), options, threads)).map(Diagnosis)
+        let once = paths.iter().any(|path| path == "-");
+        let read = |options: &ReadOptions<'_>| {
+            ackwise_diagnose::diagnose(paths.iter().map(Source::named), options, threads)
+        };
+        let found = reading(flag, |options| match once {
+            true => read(options),
+            false => in_order(options, read, |found| &found.notes),
+        });
+        found.map(Diagnosis)
     })
 }
 
@@ -88,7 +95,9 @@ pub fn diagnosis_series(py: Python<'_>, paths: Vec<String>, wanted_json: &str) -
     let wanted: Vec<_> =
         serde_json::from_str(wanted_json).map_err(|e| EngineError::new_err(format!("wanted: {e}")))?;
     py.allow_threads(|| {
-        let sources = || paths.iter().map(Source::file);
-        json(&reading(None, |options| ackwise_diagnose::series::series(sources(), options, &wanted))?)
+        let read = |options: &ReadOptions<'_>| {
+            ackwise_diagnose::series::series(paths.iter().map(Source::file), options, &wanted)
+        };
+        json(&reading(None, |options| in_order(options, read, |found| &found.0))?.1)
     })
 }

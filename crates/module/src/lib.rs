@@ -8,7 +8,7 @@ mod reading;
 mod sockets;
 mod tapped;
 
-use ackwise_capture::{Source, TcpSegment};
+use ackwise_capture::{in_order, ReadOptions, Source, TcpSegment};
 use ackwise_core::{Policy, Reason};
 use ackwise_replay::optimum::{self as offline, Arrival};
 use ackwise_replay::{ReplayError, Replayer};
@@ -238,19 +238,28 @@ fn replay(py: Python<'_>, path: &str, options_json: &str, cancel: Option<&Cancel
         ReplayError::Choice(what) => EngineError::new_err(what),
     };
     py.allow_threads(|| {
-        let mut replayer = Replayer::new(&options).map_err(failed)?;
-        let mut replayed = Ok(());
-        let capture = reading(flag.as_deref(), |options| {
-            ackwise_capture::read_each(Source::named(path), options, |index, connection| {
-                replayed = replayer.add(index, &connection, &cancelled);
-                if replayed.is_ok() {
-                    ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
-                }
-            })
+        let read = |read_options: &ReadOptions<'_>| {
+            let mut replayer = Replayer::new(&options);
+            let mut replayed = Ok(());
+            let capture =
+                ackwise_capture::read_each(Source::named(path), read_options, |index, connection| {
+                    replayed = match &mut replayer {
+                        Ok(replayer) => replayer.add(index, &connection, &cancelled),
+                        Err(_) => return ControlFlow::Break(()),
+                    };
+                    if replayed.is_ok() {
+                        ControlFlow::Continue(())
+                    } else {
+                        ControlFlow::Break(())
+                    }
+                })?;
+            Ok((capture, replayer.and_then(|replayer| replayed.map(|()| replayer))))
+        };
+        let (capture, replayer) = reading(flag.as_deref(), |options| match path {
+            "-" => read(options),
+            _ => in_order(options, read, |(capture, _)| &capture.notes),
         })?;
-        replayed.map_err(failed)?;
+        let replayer = replayer.map_err(failed)?;
         serde_json::to_string(&replayer.finish(&capture)).map_err(|e| EngineError::new_err(e.to_string()))
     })
 }

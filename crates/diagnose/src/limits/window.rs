@@ -146,7 +146,7 @@ impl Path {
             path.link = path.link.filter(|link| !is_passed(list, link.bytes_per_s));
         }
         path.at_receiver = at_receiver((queued.ns > 0).then(|| queued.bytes_per_s()));
-        if queued.shows_rate(list) {
+        if queued.bytes > 0 && queued.shows_rate(list) {
             let queued = Slowest { bytes_per_s: queued.bytes_per_s(), is_of_most: true };
             let is_bunched = |link: &Slowest| link.bytes_per_s > BUNCHED * queued.bytes_per_s;
             path.link = path.link.map(|link| if is_bunched(&link) { queued } else { link });

@@ -18,7 +18,7 @@ use crate::flow::Flow;
 use crate::key::{Key, Seeds};
 use crate::report::Ending;
 use crate::table::{Arrive, Follow, Name, Table};
-use ackwise_capture::{CaptureError, ReadOptions, Source};
+use ackwise_capture::{CaptureError, CaptureNotes, ReadOptions, Source};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -49,7 +49,8 @@ impl Wanted {
     }
 }
 
-/// The series of each wanted transfer, in order; empty where the capture has no such transfer.
+/// The series of each wanted transfer, in order; empty where the capture has no such transfer. Also
+/// the notes of the reading.
 ///
 /// # Errors
 /// The errors of [`ackwise_capture::packets`].
@@ -57,12 +58,12 @@ pub fn series<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
     wanted: &[Wanted],
-) -> Result<Vec<Series>, CaptureError> {
+) -> Result<(CaptureNotes, Vec<Series>), CaptureError> {
     let keys: HashSet<Key, Seeds> = wanted.iter().map(Wanted::key).collect();
     let recorders = wanted.iter().map(|w| Recorder::new(w.most_points)).collect();
     let mut chosen = Chosen { keys, table: Table::new(Plotting { wanted, recorders }) };
-    arrivals(sources, options, &mut chosen)?;
-    Ok(chosen.table.finish().recorders.into_iter().map(Recorder::finish).collect())
+    let notes = arrivals(sources, options, &mut chosen)?;
+    Ok((notes, chosen.table.finish().recorders.into_iter().map(Recorder::finish).collect()))
 }
 
 /// Follows the connections with wanted transfers. The others can be skipped, because connections
