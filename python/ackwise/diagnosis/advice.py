@@ -454,6 +454,14 @@ def _times(count: int) -> str:
 
 def _undecided(transfer: Transfer) -> Advice:
     """What the packets suggest, why it cannot be, and what would decide."""
+    if not transfer.seconds:
+        return Advice(
+            "all of it passed in one moment, in which nothing shows what the sender waited for",
+            PATH,
+            "capture the whole connection, from its first packet on and in both directions",
+            "tcpdump -i DEVICE -s 128 -w whole.pcap tcp",
+            helps=False,
+        )
     refuted = max(transfer.judgment["refuted"], key=lambda r: r["ns"], default=None)
     if refuted is None:
         return _one_way()

@@ -8,6 +8,9 @@ from ackwise.diagnosis.transfer import Transfer
 from ackwise.engine.diagnosis import Connection
 from ackwise.errors import printable
 
+_COPIES_SHARE = 0.1  # of packets; a network duplicates fewer
+_FEW_ACKS = 2
+_FEW_TIMEOUTS = 2
 WHOLE = "tcpdump -i DEVICE -B 65536 -s 128 -w whole.pcap tcp"  # buffer of 64 MiB
 
 
@@ -27,6 +30,9 @@ def sentences(transfer: Transfer) -> Iterator[str]:
             f"Capture with a larger buffer and without a display filter: {WHOLE}"
         )
     yield from _handshake(transfer.connection)
+    yield from _copies(transfer.connection)
+    yield from _ending(transfer)
+    yield from _foreign_sack(transfer)
 
 
 def _handshake(connection: Connection) -> Iterator[str]:
@@ -43,3 +49,55 @@ def _handshake(connection: Connection) -> Iterator[str]:
         )
     elif silent:
         yield f"The SYN of {printable(silent[0])} is not in the capture: {unknown}."
+    cut = [offer for offer in connection["options"] if offer and offer["is_cut"]]
+    if cut and any(offer["window_scale"] is None for offer in cut):
+        yield (
+            "The options of the SYN are cut off: the window scale is unknown, apart from what the "
+            "packets show. Capture at least 128 bytes of each packet (tcpdump -s 128)."
+        )
+
+
+def _copies(connection: Connection) -> Iterator[str]:
+    copies = sum(connection["repeated_packets"])
+    if copies > _COPIES_SHARE * connection["packets"]:
+        yield (
+            f"{counted(copies, 'packet')} of this connection are in the capture twice, as at two "
+            "points of the path, or at a mirror port of both directions. The copies are not "
+            "counted; times are from the first of both."
+        )
+
+
+def _ending(transfer: Transfer) -> Iterator[str]:
+    """A transfer that did not end as a whole."""
+    connection, sent = transfer.connection, transfer.half["counts"]["sent"]
+    left = sent["unacknowledged_bytes"]
+    if connection["ending"] == "reset" and not sent["fin_packets"]:
+        halves = zip(connection["endpoints"], connection["halves"], strict=True)
+        by = [printable(end) for end, half in halves if half["counts"]["sent"]["rst_packets"]]
+        open_bytes = f" with {size(left)} unacknowledged" if left else ""
+        yield (
+            f"{' and '.join(by)} reset the connection (RST){open_bytes}: the sender had not closed "
+            "it, so the transfer may be incomplete."
+        )
+
+
+def _foreign_sack(transfer: Transfer) -> Iterator[str]:
+    """A middlebox that changes sequence numbers but not those in SACK blocks: its sender's side
+    sees blocks of other data, its receiver's side a sender that does not use them."""
+    sent, acks = transfer.half["counts"]["sent"], transfer.half["counts"]["acks"]
+    middlebox = (
+        "a middlebox changes sequence numbers but not those in SACK blocks (a firewall that "
+        "randomizes them, for example)"
+    )
+    timeouts = sent["timeouts_despite_sack"]
+    if acks["with_foreign_sack"] > _FEW_ACKS:
+        yield (
+            f"{acks['with_foreign_sack']} ACKs have SACK blocks of data that was never sent: "
+            f"{middlebox}. Without them the sender recovers slowly."
+        )
+    elif timeouts > _FEW_TIMEOUTS and not sent["recoveries"]["fast"]:
+        yield (
+            f"The receiver reported each loss with SACK, but {counted(timeouts, 'time')} the "
+            f"sender waited for its timer: it does not get these reports as they were sent. "
+            f"Perhaps {middlebox}."
+        )

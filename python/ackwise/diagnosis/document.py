@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The diagnosis of captures as a document, and notes on the captures themselves."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from ackwise import __version__, engine
 from ackwise.diagnosis import captured, lifted
-from ackwise.engine.diagnosis import Connection, Document
+from ackwise.diagnosis.advice import counted, time
+from ackwise.engine.diagnosis import Connection, Document, Notes
 from ackwise.errors import InputError, printable, quoted
 from ackwise.results.lazy import Lazy, changed
 
@@ -16,6 +17,14 @@ STDIN = "-"
 # Fields that make up most bytes of a connection.
 _DETAILS = ("spans", "bucket_upper", "bucket_count", "scores")
 _EXAMPLES = "_examples"
+# What may hide a transfer, and what is none.
+_HIDING = {
+    "esp": "ESP, encrypted",
+    "wire-guard": "WireGuard, encrypted",
+    "open-vpn": "OpenVPN, encrypted",
+    "quic": "QUIC on UDP 443",
+}
+_DATAGRAMS = {"sctp": "SCTP", "dns": "DNS", "icmp": "ICMP", "udp": "other UDP"}
 
 
 def of_captures(paths: Sequence[str]) -> Document:
@@ -27,7 +36,10 @@ def of_captures(paths: Sequence[str]) -> Document:
     found = engine.Diagnosis(paths)
     if not len(found):
         names = ", ".join(printable(path) for path in paths)
-        raise InputError(f"{names}: no TCP found; capture a transfer at its sender or receiver")
+        what = "".join(f"; {told}" for told in _others(found.notes, _HIDING | _DATAGRAMS))
+        raise InputError(
+            f"{names}: no TCP found{what}; capture a transfer at its sender or receiver"
+        )
     whole = {
         "schema_version": SCHEMA_VERSION,
         "kind": "diagnosis",
@@ -81,7 +93,25 @@ def notes(diagnosis: Document) -> Iterator[str]:
             f"{diagnosis['cut_options']} packets are cut within their TCP options, so SACK and "
             "timestamps are missing: capture at least 128 bytes of each packet (tcpdump -s 128)"
         )
-    skipped = {k: n for k, n in diagnosis.get("skipped", {}).items() if n}
+    back = diagnosis.get("backward_steps")
+    if back:
+        far = time(diagnosis.get("largest_backward_ns", 0) / 1e9)
+        done = (
+            "they were sorted"
+            if diagnosis.get("is_sorted")
+            else "their times were taken to stand still; sort them first: reordercap IN OUT"
+        )
+        yield f"{counted(back, 'packet')} out of order, by up to {far}: {done}"
+    yield from _others(diagnosis, _HIDING)
+
+
+def _others(notes: Notes, names: Mapping[str, str]) -> Iterator[str]:
+    """Packets without TCP, by what they are."""
+    skipped = {k: n for k, n in notes.get("skipped", {}).items() if n}
     if skipped:
         told = ", ".join(f"{n} {kind}" for kind, n in sorted(skipped.items()))
         yield f"packets that are not TCP segments or not readable: {told}"
+    named = {k: n for k, n in notes.get("protocols", {}).items() if k in names}
+    if named:
+        told = ", ".join(f"{names[k]} ({counted(n, 'packet')})" for k, n in named.items())
+        yield f"not read: {told}"

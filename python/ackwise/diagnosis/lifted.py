@@ -88,6 +88,6 @@ def with_next(connection: Connection) -> Connection:
     """The connection, with `next_limits_bps` added to `limits` of each direction that carries
     data."""
     for transfer in transfers(connection):
-        bounds = following(transfer, transfer.limits[0][0]) if transfer.limits else []
+        bounds = following(transfer, transfer.limits[0][0])
         transfer.judgment["next_limits_bps"] = {bound.limit: bound.bps for bound in bounds}
     return connection

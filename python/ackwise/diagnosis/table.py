@@ -126,9 +126,10 @@ def lines(transfer: Transfer) -> Iterator[tuple[str, str]]:
 
 
 def _what(transfer: Transfer) -> str:
+    took = f" in {time(transfer.seconds)}, {rate(transfer.bps)}" if transfer.seconds else ""
     return (
         f"{printable(transfer.sender)} -> {printable(transfer.receiver)}: "
-        f"{size(transfer.bytes)} in {time(transfer.seconds)}, {rate(transfer.bps)}"
+        f"{size(transfer.bytes)}{took}"
     )
 
 

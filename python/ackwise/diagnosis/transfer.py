@@ -47,9 +47,12 @@ class Transfer:
 
     @cached_property
     def limits(self) -> list[tuple[str, float]]:
-        """Limits with their share of the time, the largest first."""
+        """Limits with their share of the time, the largest first. What takes no time in the capture
+        is undecided."""
         found = {name: share["ns"] for name, share in self.judgment["limits"].items()}
-        whole = sum(found.values()) or 1
+        whole = sum(found.values())
+        if not whole:
+            return [("undecided", 1.0)]
         return sorted(((n, ns / whole) for n, ns in found.items()), key=lambda s: (-s[1], s[0]))
 
     @property
@@ -93,7 +96,7 @@ class Transfer:
     def link_bps(self) -> float | None:
         """Rate of the slowest link, bit/s, where the spacing of packets shows it."""
         rate = self.judgment["link_bytes_per_s"]
-        return None if rate is None else 8 * rate
+        return 8 * rate if rate else None
 
     @property
     def sustained_bps(self) -> float:
@@ -127,9 +130,11 @@ class Transfer:
 
     @property
     def mss_bytes(self) -> int:
-        """The smaller MSS offered by the SYNs; Ethernet's where they were not captured."""
-        offered = [o["mss_bytes"] for o in self.connection["options"] if o]
-        return min((mss for mss in offered if mss), default=_ETHERNET_MSS_BYTES)
+        """The MSS offered by the receiver, which limits the sender (RFC 9293, 3.7.1); the sender's
+        own or Ethernet's where it was not captured."""
+        offers = self.connection["options"]
+        offered = [one["mss_bytes"] for one in (offers[1 - self.of], offers[self.of]) if one]
+        return next((mss for mss in offered if mss), _ETHERNET_MSS_BYTES)
 
     @property
     def lost_share(self) -> float:

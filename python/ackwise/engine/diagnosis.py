@@ -89,7 +89,11 @@ class SentCounts(TypedDict):
     ce_packets: int
     retransmissions: dict[str, int]
     syn_retransmissions: int
+    fin_packets: int
+    rst_packets: int
     recoveries: dict[str, int]
+    timeouts_despite_sack: int
+    unacknowledged_bytes: int
 
 
 class AckCounts(TypedDict):
@@ -103,6 +107,7 @@ class AckCounts(TypedDict):
     ce_reported_packets: int
     ce_reported_bytes: int
     ce_unclear_acks: int
+    with_foreign_sack: int
 
 
 class Counts(TypedDict):
@@ -211,6 +216,7 @@ class Options(TypedDict):
     window_scale: int | None
     sack_permitted: bool
     timestamps: bool
+    is_cut: bool
 
 
 class Connection(TypedDict):
@@ -269,6 +275,10 @@ class Notes(TypedDict):
     dropped_packets: int | None
     cut_options: NotRequired[int]
     skipped: NotRequired[dict[str, int]]
+    protocols: NotRequired[dict[str, int]]
+    backward_steps: NotRequired[int]
+    largest_backward_ns: NotRequired[int]
+    is_sorted: NotRequired[bool]
 
 
 class Document(Notes):

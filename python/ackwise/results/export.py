@@ -130,7 +130,9 @@ def _joined(parts: Sequence[Any], name: str) -> Any:
         kind = pa.int64()
     else:
         kind = pa.float64()
-    return pa.chunked_array([c for column in found for c in column.cast(kind).chunks], type=kind)
+    # Numbers beyond 2^53 are rounded, as they are where one part holds all.
+    same = (column.cast(kind, safe=False) for column in found)
+    return pa.chunked_array([c for column in same for c in column.chunks], type=kind)
 
 
 def _utf8(text: str) -> str:

@@ -120,7 +120,7 @@ def _list(ranked: Sequence[Transfer]) -> dict[str, list[Any]]:
     limits = list(SAYINGS)
     columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
     for transfer in ranked:
-        limit, share = transfer.limits[0] if transfer.limits else ("undecided", 1.0)
+        limit, share = transfer.limits[0]
         row = (
             transfer.sender,
             transfer.receiver,
