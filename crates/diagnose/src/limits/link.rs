@@ -82,7 +82,9 @@ impl Rates {
 impl Link {
     pub fn sent(&mut self, step: &Step) {
         let data = &step.data;
-        if let (true, Some(gap_ns)) = (data.new_bytes >= data.mss_bytes, data.since_data_ns) {
+        // A packet that waited for the ACK of the one before it is as far behind it as an RTT.
+        let follows = data.sender.nxt.saturating_sub(data.sender.una) >= u64::from(data.mss_bytes);
+        if let (true, Some(gap_ns)) = (follows && data.new_bytes >= data.mss_bytes, data.since_data_ns) {
             self.data.add(data.new_bytes.into(), gap_ns);
         }
     }
@@ -90,7 +92,8 @@ impl Link {
     pub fn acked(&mut self, step: &Step) {
         let Some(ack) = step.ack.as_ref().filter(|ack| ack.kind == AckKind::Advancing) else { return };
         let waited = step.queued_ns.is_some_and(|ns| ns > ACK_QUEUE_NS);
-        if let (Some(before_ns), true) = (self.acked_ns, ack.packets_left > 0 && !waited) {
+        let is_followed = ack.flight_bytes >= u64::from(ack.mss_bytes);
+        if let (Some(before_ns), true) = (self.acked_ns, is_followed && !waited) {
             self.acks.add(ack.acked_bytes, step.time_ns - before_ns);
         }
         self.acked_ns = Some(step.time_ns);
