@@ -68,7 +68,7 @@ const FASTER: f64 = 1.5;
 const OFTEN: f64 = 0.25;
 
 /// Waits in which the path is idle.
-const IDLE: [Wait; 3] = [Wait::Application, Wait::ClosedWindow, Wait::Timer];
+const IDLE: [Wait; 5] = [Wait::Application, Wait::Idle, Wait::Grant, Wait::ClosedWindow, Wait::Timer];
 /// Packets queued in a shaper that otherwise acts as a policer.
 const QUEUED_PACKETS: f64 = 1.5;
 const PACKET_BYTES: f64 = 1500.0;
