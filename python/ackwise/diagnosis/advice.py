@@ -420,14 +420,25 @@ def _stall(transfer: Transfer) -> Advice:
     )
 
 
+_NO_DELAY = {  # what turns delayed ACKs off on systems other than Linux
+    "windows": "Set-NetTCPSetting -SettingName InternetCustom -DelayedAckFrequency 1",
+    "freebsd": "sysctl net.inet.tcp.delayed_ack=0",
+    "apple": "sysctl -w net.inet.tcp.delayed_ack=0",
+}
+
+
 def _acks_at_once(transfer: Transfer) -> str:
-    """The remedy at the receiver: ACKs that do not wait, for new connections from this sender."""
+    """The remedy at the receiver, as it acknowledges: ACKs that do not wait."""
+    names = transfer.half["acking"]["system"]["names"]
+    if names and set(names) <= set(_NO_DELAY):
+        known = "; ".join(dict.fromkeys(_NO_DELAY[name] for name in names))
+        return f". If only the receiver can be changed: no delayed ACKs there ({known})"
     address = transfer.sender.rpartition(":")[0].strip("[]")
     ip = "ip -6" if ":" in address else "ip"
     return (
         ". If only the receiver can be changed: no delayed ACKs for this sender, on Linux by "
-        f"{ip} route replace {address} via GATEWAY dev DEVICE quickack 1 (without via on "
-        "the same network), or by TCP_QUICKACK after each read"
+        f"{ip} route replace {address} via GATEWAY dev DEVICE quickack 1 (without via on the same "
+        "network), or by TCP_QUICKACK after each read"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from conftest import ROOT
 
-from ackwise.diagnosis import acking
+from ackwise.diagnosis import acking, advice
 from ackwise.diagnosis.transfer import Transfer
 
 KINDS = ("prompt", "late", "stretch", "window_bound", "window_update", "merged")
@@ -181,6 +181,25 @@ def test_whose_stretch_acks_these_are_is_told(whose: str, words: str) -> None:
 def test_what_was_thinned_shows_no_system() -> None:
     (said, _) = _said(_verdict("linux"), thinned_by="path", stretch_acks=90)
     assert "some did not arrive here" in said
+
+
+@pytest.mark.parametrize(
+    ("sender", "names", "words"),
+    [
+        ("10.9.0.1:80", ["linux", "windows"], " ip route replace 10.9.0.1 via GATEWAY"),
+        ("[2001:db8::1]:80", [], " ip -6 route replace 2001:db8::1 via GATEWAY"),
+        ("10.9.0.1:80", ["windows"], "-DelayedAckFrequency 1)"),
+        ("10.9.0.1:80", ["freebsd", "apple"], "delayed_ack=0; sysctl -w "),
+    ],
+)
+def test_a_stall_ends_with_what_the_receivers_system_has(
+    sender: str, names: list[str], words: str
+) -> None:
+    half = {"acking": {"system": _system(*names)}}
+    connection: Any = {"halves": [half, half], "endpoints": [sender, "10.9.0.2:5000"]}
+    said = advice._acks_at_once(Transfer(connection, 0))
+    assert words in said
+    assert ("quickack" in said) == ("route" in words)
 
 
 def test_an_offload_says_what_it_hides_and_how_to_switch_it_off() -> None:
