@@ -17,7 +17,7 @@ import pytest
 
 from ackwise import engine
 from ackwise.diagnosis.transfer import Transfer, transfers
-from ackwise_experiments.bottleneck import simulated
+from ackwise_experiments.bottleneck import simulation
 from ackwise_experiments.bottleneck.draw import Draw
 from ackwise_experiments.bottleneck.kinds import BULK
 from ackwise_experiments.bottleneck.scenario import (
@@ -104,7 +104,7 @@ def captured(kind: str) -> dict[str, list[Transfer]]:
 
     def of_case(number: int, folder: Path) -> Iterator[tuple[str, Transfer]]:
         scenario = KINDS[kind][0](Draw(SEED, kind, number, SIMULATOR)) | {"seed": number}
-        _, captures = simulated.run(scenario)
+        _, captures = simulation.run(scenario)
         for place in PLACES:
             yield place, transfer(captures[place], folder)
 
