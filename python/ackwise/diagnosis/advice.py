@@ -268,8 +268,8 @@ def _writes(transfer: Transfer) -> Advice:
         return Advice(saying.meaning, SENDER, _plain(saying.remedy), saying.line)
     each_s = waited_s / waits
     because = (
-        f"it waited for the peer's answer before sending more: {_times(waits)}, {time(each_s)} "
-        f"each, with an RTT of {time(rtt)}"
+        f"it waited for the peer's answer before sending more: {_times(waits, each_s)}, "
+        f"with an RTT of {time(rtt)}"
     )
     delays = _delays(transfer.back, waited_s)
     if delays is not None:
@@ -303,8 +303,8 @@ def _blocks(transfer: Transfer, rtt_s: float) -> Advice:
     each_s, delayed_s = (ns / NS / blocks["waits"] for ns in (blocks["ns"], blocks["delayed_ns"]))
     late = f" ({time(delayed_s)} of it a delayed ACK)" if delayed_s else ""
     because = (
-        f"it wrote more only when all its data was acknowledged: {_times(blocks['waits'])}, "
-        f"{time(each_s)} each{late}, with an RTT of {time(rtt_s)}"
+        f"it wrote more only when all its data was acknowledged: "
+        f"{_times(blocks['waits'], each_s)}{late}, with an RTT of {time(rtt_s)}"
     )
     remedy = (
         "let the application write on before the previous block is acknowledged, or write larger "
@@ -459,8 +459,12 @@ def _handshake(transfer: Transfer) -> Advice:
     )
 
 
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
+def _times(count: int, each_s: float | None = None) -> str:
+    """How often, and how long each time."""
+    often = "once" if count == 1 else f"{count} times"
+    if each_s is None:
+        return often
+    return f"{often}, {time(each_s)}" + (" each" if count > 1 else "")
 
 
 def _undecided(transfer: Transfer) -> Advice:
