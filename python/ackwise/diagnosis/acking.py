@@ -165,7 +165,8 @@ def _stretch(acking: Acking, capture_loss: float) -> Iterator[str]:
         if missing > _BEYOND_CAPTURE * capture_loss * sent:
             yield (
                 f"ACK thinning: {missing} of the receiver's {sent} ACKs did not arrive here, {gaps}"
-                ": an ACK filter, a driver that merges ACKs, a full queue or losses removed them."
+                ": an ACK filter, a driver that merges ACKs, a full queue or losses removed "
+                "them on the way."
             )
         else:
             yield (
