@@ -96,22 +96,29 @@ def transfer(limit: str, **given: Any) -> Transfer:
         "new_bytes": 10**7, "data_packets": 7000, "segments": 7000, "syn_retransmissions": 0,
         "retransmissions": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
         "recoveries": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
-        "ce_packets": 0,
+        "ce_packets": 0, "fin_packets": 1, "unacknowledged_bytes": 0, "timeouts_despite_sack": 0,
     }  # fmt: skip
     acks = {
         "pure": 3500, "advancing": 3500, "piggybacked": 0, "ce_reported_packets": 0,
         "ce_reported_bytes": 0, "missed_bytes": 0, "missed_segments": 0,
+        "with_foreign_sack": 0,
     }  # fmt: skip
     counts = {"sent": sent, "acks": acks}
     window = {"closures": 2, "closed_ns": 3 * 10**9, "is_known": True}
     half = {"limits": judgment, "counts": counts, "window": window, "acking": _some_acking()}
-    option = {"mss_bytes": 1460, "window_scale": 7, "sack_permitted": True, "timestamps": True}
+    option = {
+        "mss_bytes": 1460, "window_scale": 7, "sack_permitted": True, "timestamps": True,
+        "is_cut": False,
+    }  # fmt: skip
     connection: Any = {
         "endpoints": ["192.0.2.1:443", "192.0.2.2:5000"],
         "halves": [half, half],
         "options": [option, option],
         "handshake": {"syn_ns": 0, "syn_ack_ns": 0, "ack_ns": 0},
         "distance_ns": [0, 10**8],
+        "repeated_packets": [0, 0],
+        "packets": 10_500,
+        "ending": "fin",
         "index": 0,
     }
     return Transfer(connection, 0)

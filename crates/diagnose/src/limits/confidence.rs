@@ -365,5 +365,7 @@ mod tests {
     fn nothing_is_sure_of_what_is_undecided() {
         let undecided: Change = |h, _| held(h, Limit::Undecided, SECOND);
         assert_eq!(weighed(Limit::Link, undecided), (Confidence::Undecided, vec![], vec![]));
+        let at_once: Change = |h, _| h.limits.limits = [(Limit::SlowStart, Share::default())].into();
+        assert_eq!(weighed(Limit::Link, at_once), (Confidence::Undecided, vec![], vec![]));
     }
 }

@@ -82,9 +82,10 @@ impl Judgment {
         undecided
     }
 
-    /// The limit with the most time.
+    /// The limit with the most time, if any time passed.
     pub(super) fn largest(&self) -> Option<(Limit, Share)> {
-        self.limits.iter().map(|(&limit, &share)| (limit, share)).max_by_key(|(_, share)| share.ns)
+        let limits = self.limits.iter().map(|(&limit, &share)| (limit, share));
+        limits.filter(|(_, share)| share.ns > 0).max_by_key(|(_, share)| share.ns)
     }
 
     /// Marks the time of these limits as undecided.
