@@ -227,6 +227,8 @@ def lay_out(to: Path) -> dict[str, list[str]]:
 
 def build(folder: Path) -> Path:
     """The site built below a folder by mkdocs, with warnings as errors."""
+    if folder.name.startswith("-"):
+        raise SiteError("give a folder to build the site in")
     site, laid_out = folder / "site", folder / "site-pages"
     shutil.rmtree(site, ignore_errors=True)
     settings = {

@@ -96,8 +96,10 @@ pub(super) fn judge(
         let ready_ns = all.ready_ns.unwrap_or(opened_ns);
         judgment.add(Limit::Handshake, began_ns, ready_ns);
         judgment.add(Limit::SendingApplication, ready_ns, first_ns);
-        if waits.begins_with_answer {
-            judgment.answers.add(first_ns.saturating_sub(ready_ns));
+        // A request that follows the handshake at once was not waited for.
+        let waited_ns = first_ns.saturating_sub(ready_ns);
+        if waits.begins_with_answer && waited_ns > judgment.rtt_mean_ns.unwrap_or(0) {
+            judgment.answers.add(waited_ns);
         }
     }
     let pieces = pieces(list, largest_bytes);
