@@ -93,7 +93,7 @@ pub(super) fn judge(
     if let (Some(began_ns), Some(opened_ns)) = (all.began_ns, all.opened_ns) {
         // The last ACK has to reach the sender, and the first data the capture point.
         let first_ns = list.first().map_or(opened_ns, |first| first.from_ns);
-        let ready_ns = all.ready_ns.unwrap_or(opened_ns);
+        let ready_ns = all.ready_ns.unwrap_or(opened_ns).min(first_ns);
         judgment.add(Limit::Handshake, began_ns, ready_ns);
         judgment.add(Limit::SendingApplication, ready_ns, first_ns);
         // A request that follows the handshake at once was not waited for.
