@@ -345,6 +345,12 @@ impl<'a> Input<'a> {
             return self.error(CaptureErrorKind::Stopped, "stopped".into(), "", "");
         }
         let mut error = match self.compression {
+            Some(_) if e.kind() == io::ErrorKind::Unsupported => self.error(
+                CaptureErrorKind::Unsupported,
+                e.to_string(),
+                "",
+                &format!("unpack it first: zstd -d --long=31 {}", shown(&self.name)),
+            ),
             // Errors of the operating system are about the medium.
             Some(compression) if e.raw_os_error().is_none() => self.error(
                 CaptureErrorKind::Corrupt,

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
 //! Compressed captures: gzip and zstd, unpacked as they are read.
 //!
-//! Memory is bounded whatever the data claims: 32 KiB of history for gzip, at most 100 MiB for zstd
-//! (larger windows are refused) in a buffer of up to twice that, and data is unpacked only as
-//! needed.
+//! Memory is bounded whatever the data claims: 32 KiB of history for gzip, 8 MiB for zstd, whose
+//! frames with a larger window are refused; data is unpacked only as needed.
 
 use flate2::bufread::MultiGzDecoder;
-use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
+use zstd_safe::zstd_sys::ZSTD_ErrorCode;
+use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 
 const PACKED_BYTES: usize = 64 << 10;
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// 8 MiB, what a decoder should take and an encoder should not exceed (RFC 8878, 3.1.1.1.2).
+const WINDOW_LOG_MAX: u32 = 23;
 
 /// Compression of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -54,12 +55,7 @@ pub(crate) fn unpacked<'a>(
         Some(Compression::Gzip) => {
             Box::new(MultiGzDecoder::new(BufReader::with_capacity(PACKED_BYTES, whole)))
         }
-        Some(Compression::Zstd) => Box::new(Frames {
-            packed: BufReader::with_capacity(PACKED_BYTES, whole),
-            decoder: FrameDecoder::new(),
-            in_frame: false,
-            broken_off: false,
-        }),
+        Some(Compression::Zstd) => Box::new(Frames::new(BufReader::with_capacity(PACKED_BYTES, whole))?),
     };
     Ok((unpacking, compression))
 }
@@ -67,77 +63,48 @@ pub(crate) fn unpacked<'a>(
 /// The frames of a zstd file in sequence: `zstd` writes one, `cat` and `pzstd` produce several.
 struct Frames<R> {
     packed: R,
-    decoder: FrameDecoder,
+    decoder: DCtx<'static>,
     in_frame: bool,
-    /// Whether the input ends inside a frame.
-    broken_off: bool,
 }
 
-/// An empty last block and a checksum: the decoder keeps its output as history for further blocks,
-/// and releases the rest only at the end of a frame.
-const END_OF_FRAME: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
-
-impl<R: BufRead> Frames<R> {
-    /// Advances to the next frame with data; false at the end.
-    fn begin(&mut self) -> io::Result<bool> {
-        while !self.packed.fill_buf()?.is_empty() {
-            match self.decoder.reset(&mut self.packed) {
-                Ok(()) => {
-                    self.in_frame = true;
-                    return Ok(true);
-                }
-                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                    length,
-                    ..
-                })) => {
-                    io::copy(&mut self.packed.by_ref().take(length.into()), &mut io::sink())?;
-                }
-                Err(e) => return Err(self.failed(e)),
-            }
-        }
-        Ok(false)
+impl<R> Frames<R> {
+    fn new(packed: R) -> io::Result<Self> {
+        let mut decoder = DCtx::create();
+        decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).map_err(failed)?;
+        Ok(Frames { packed, decoder, in_frame: false })
     }
+}
 
-    fn failed(&mut self, e: FrameDecoderError) -> io::Error {
-        match self.packed.fill_buf() {
-            // The decoder needed more input than there is.
-            Ok([]) => io::Error::new(io::ErrorKind::UnexpectedEof, e),
-            Ok(_) => io::Error::new(io::ErrorKind::InvalidData, e),
-            Err(e) => e,
-        }
+/// `libzstd` numbers errors downwards from 0.
+fn failed(code: usize) -> io::Error {
+    match code.wrapping_neg() == ZSTD_ErrorCode::ZSTD_error_frameParameter_windowTooLarge as usize {
+        true => io::Error::new(io::ErrorKind::Unsupported, "needs a window of more than 8 MiB"),
+        false => io::Error::new(io::ErrorKind::InvalidData, zstd_safe::get_error_name(code)),
     }
 }
 
 impl<R: BufRead> Read for Frames<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
         loop {
-            if !self.in_frame && !self.begin()? {
+            let packed = self.packed.fill_buf()?;
+            let at_end = packed.is_empty();
+            if at_end && !self.in_frame {
                 return Ok(0);
             }
-            let n = self.decoder.read(buffer)?;
-            if n > 0 || buffer.is_empty() {
-                return Ok(n);
+            let mut input = InBuffer::around(packed);
+            let mut output = OutBuffer::around(&mut *buffer);
+            let hint = self.decoder.decompress_stream(&mut output, &mut input).map_err(failed)?;
+            let (taken, unpacked) = (input.pos(), output.pos());
+            self.packed.consume(taken);
+            self.in_frame = hint > 0;
+            if unpacked > 0 {
+                return Ok(unpacked);
             }
-            if self.broken_off {
+            if at_end && self.in_frame {
                 return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            if !self.decoder.is_finished() {
-                let one = BlockDecodingStrategy::UptoBlocks(1);
-                if let Err(e) = self.decoder.decode_blocks(&mut self.packed, one) {
-                    let e = self.failed(e);
-                    if e.kind() != io::ErrorKind::UnexpectedEof {
-                        return Err(e);
-                    }
-                    self.broken_off = true;
-                    // Decoding errors have been reported already.
-                    self.decoder.decode_blocks(&END_OF_FRAME[..], BlockDecodingStrategy::All).ok();
-                }
-                continue;
-            }
-            self.in_frame = false;
-            let stated = self.decoder.get_checksum_from_data();
-            if stated.is_some() && stated != self.decoder.get_calculated_checksum() {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "wrong checksum"));
             }
         }
     }
