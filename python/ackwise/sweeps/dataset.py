@@ -28,6 +28,7 @@ from ackwise.results import export
 from ackwise.sweeps import cell, draw, point
 from ackwise.sweeps.axis import Axis
 from ackwise.sweeps.cell import Row, Task
+from ackwise.sweeps.manifest import BLOCK_MAX, check
 from ackwise.sweeps.space import GRID, Space
 from ackwise.sweeps.world import World
 
@@ -35,11 +36,11 @@ SCHEMA_VERSION = 1
 MANIFEST, CELLS, LOCK = "sweep.json", "cells", ".lock"
 _IDENTITY = b"ackwise.sweep"
 _SAMPLE = 64  # number of points whose work determines the size of a part
-_BLOCK_MAX = 1024
 _PARTS_MIN, _PARTS_MAX = 64, 50_000  # limits on the number of parts, if there are enough points
 _PART = re.compile(r"part-(?P<block>[0-9]{6})-(?P<hash>[0-9a-f]{16})\.parquet")
 _PART_BYTES_MAX = 2**30
-_MANIFEST_BYTES_MAX = 64 * 2**20
+_ROWS_AT_ONCE = 4096
+_MANIFEST_BYTES_MAX = 16 * 2**20
 
 
 class Damaged(Exception):
@@ -75,33 +76,66 @@ class DataSet:
     def _folder(self, policy: str) -> Path:
         return self.folder / CELLS / f"policy_name={policy}"
 
-    def read(self, path: Path, columns: Sequence[str]) -> pa.Table:
-        """Columns of a part; Damaged if any byte of it is wrong."""
+    def read(self, path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Columns of a part, some rows at a time; Damaged if any byte of it is wrong."""
         name = str(path.relative_to(self.folder))
         part = _PART.fullmatch(path.name)
         try:
             data = reading.read_bounded(path, _PART_BYTES_MAX, name)
             if part is None or _hash(data) != part["hash"]:
                 raise Damaged(f"{name}: is damaged: its bytes are not those that were written")
-            table = pq.read_table(pa.BufferReader(data))
-            if (table.schema.metadata or {}).get(_IDENTITY) != self.identity.encode():
+            source = pa.BufferReader(data)
+            about = pq.read_metadata(source)
+            if (about.metadata or {}).get(_IDENTITY) != self.identity.encode():
                 raise Damaged(f"{name}: belongs to another sweep")
-            return table.select(list(columns))
+            if missing := set(columns) - set(about.schema.to_arrow_schema().names):
+                raise Damaged(f"{name}: cannot be read: it has no column {min(missing)}")
+            self._check_size(name, about)
+            file = pq.ParquetFile(source, metadata=about, read_dictionary=list(columns))
+            yield from file.iter_batches(_ROWS_AT_ONCE, columns=list(columns))
         except InputError as problem:
             raise Damaged(str(problem)) from None
-        except (pa.ArrowException, KeyError) as problem:
+        except (pa.ArrowException, OSError) as problem:
             words = " ".join(str(problem).split())
             raise Damaged(f"{name}: cannot be read: {words[:200]}") from None
+
+    def _check_size(self, name: str, about: Any) -> None:
+        """Raises Damaged for more rows than a part has, or a packing that a part does not have,
+        which could unpack to any size."""
+        of = self.manifest
+        measured = max(len(workload["measured"]) for workload in of["workloads"])
+        most = of["block"] * len(of["candidates"]) * len(of["seeds"]) * measured
+        if about.num_rows > most:
+            raise Damaged(f"{name}: has {about.num_rows} rows, more than {most}")
+        for group in range(about.num_row_groups):
+            row_group = about.row_group(group)
+            for column in range(row_group.num_columns):
+                if row_group.column(column).compression not in ("SNAPPY", "UNCOMPRESSED"):
+                    raise Damaged(f"{name}: is packed in another way than it was written")
+
+    def rows(self, path: Path, columns: Sequence[str]) -> Iterator[Row]:
+        """The like, row by row."""
+        for batch in self.read(path, columns):
+            found = lists(batch)
+            for values in zip(*found.values(), strict=True):
+                yield dict(zip(found, values, strict=True))
 
     def table(self) -> pa.Table:
         """All cells, part by part. Raises Damaged."""
         paths = [path for found in self.there().values() for path in found]
-        names = [pq.read_schema(path).names for path in paths[:1]]
-        return pa.concat_tables(self.read(path, name) for path in paths for name in names)
+        kinds = [pq.read_schema(path) for path in paths[:1]]
+        return pa.concat_tables(
+            pa.Table.from_batches(self.read(path, kind.names)).cast(kind)
+            for path in paths
+            for kind in kinds
+        )
 
     def write(self, task: Task, schema: pa.Schema, rows: Sequence[Row]) -> None:
         """Writes a part, whole or not at all, replacing an existing one. Raises RunError."""
         folder = self._folder(task.policy)
+        for part in (folder.parent, folder):
+            if part.is_symlink():
+                raise RunError(f"{part}: is a symbolic link, which no sweep makes; remove it")
         files.make_folder(folder)
         data = encoded(rows, schema, self.identity)
         path = folder / f"part-{task.block:06}-{_hash(data)}.parquet"
@@ -112,6 +146,18 @@ class DataSet:
 def _is_part(name: str, block: int) -> bool:
     part = _PART.fullmatch(name)
     return part is not None and int(part["block"]) == block
+
+
+def lists(batch: pa.RecordBatch) -> dict[str, list[Any]]:
+    """The columns as lists, in which equal texts are one object."""
+    found: dict[str, list[Any]] = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_dictionary(column.type):
+            texts = [*column.dictionary.to_pylist(), None]
+            found[name] = [texts[-1 if i is None else i] for i in column.indices.to_pylist()]
+        else:
+            found[name] = column.to_pylist()
+    return found
 
 
 def _hash(data: bytes) -> str:
@@ -218,7 +264,7 @@ def _block(space: Space, world: World) -> int:
     most = max(len([c for c in space.candidates if c.choice.name == n]) for n in space.policy_names)
     wanted = world.packets / max(1, mean * space.runs * most)
     everywhere = space.count * len(space.policy_names)
-    least, wanted = everywhere / _PARTS_MAX, min(wanted, _BLOCK_MAX, everywhere / _PARTS_MIN)
+    least, wanted = everywhere / _PARTS_MAX, min(wanted, BLOCK_MAX, everywhere / _PARTS_MIN)
     block = 1
     while block < least or 2 * block <= wanted:
         block *= 2
@@ -232,13 +278,14 @@ def open_existing(folder: Path) -> DataSet:
         folder / MANIFEST, _MANIFEST_BYTES_MAX, name, "the folder of a sweep"
     )
     try:
-        found = bounded.parse_json(data, _MANIFEST_BYTES_MAX, 10_000_000)
+        found = bounded.parse_json(data, _MANIFEST_BYTES_MAX)
     except ValueError as problem:
         raise InputError(f"{name}: {problem}; start the sweep again in another folder") from None
     if not isinstance(found, dict) or found.get("kind") != "sweep":
         raise InputError(f"{name}: does not describe a sweep; give the folder of one")
     if found.get("schema_version") != SCHEMA_VERSION:
         raise InputError(f"{name}: was made by another version of ackwise; use that one")
+    check(found, name)
     return DataSet(folder, found)
 
 
@@ -250,7 +297,7 @@ def prepare(folder: Path, space: Space, world: World) -> DataSet:
         there = open_existing(folder)
         if there.identity != wanted["identity"]:
             raise InputError(f"{folder}: holds another sweep: {_difference(there, wanted)}")
-        return there
+        return DataSet(folder, wanted)  # not what the file says
     if folder.exists() and any(not p.name.startswith(".") for p in folder.iterdir()):
         raise InputError(f"{folder}: is not empty and holds no sweep; give a new folder")
     files.make_folder(folder)

@@ -2,7 +2,7 @@
 """Evaluation of a data set: the best policy by region, the response of each policy to two keys at a
 time, and the Pareto front of goodput, ACKs and latency."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -15,8 +15,8 @@ from ackwise.errors import InputError, quoted, suggestion
 from ackwise.plans import units
 from ackwise.results.compare import BELOW_PERCENT
 from ackwise.results.table import unit_of
-from ackwise.sweeps.cell import BESIDE, CELL, not_run
-from ackwise.sweeps.dataset import Damaged, DataSet
+from ackwise.sweeps.cell import BESIDE, CELL, Task
+from ackwise.sweeps.dataset import MANIFEST, Damaged, DataSet, lists
 from ackwise.sweeps.world import TWIN
 
 Floats = npt.NDArray[np.float64]
@@ -51,8 +51,8 @@ class Bins:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures of one group of flows. Each array has a row for every point and a column for every
-    candidate; NaN where a cell is missing or could not be run."""
+    """Figures of one group of flows. Each array has a row for every point of the existing parts and
+    a column for every candidate; NaN where a cell is missing or could not be run."""
 
     group: str
     candidates: list[str]
@@ -85,63 +85,99 @@ def evaluate(
     for number, task in enumerate(tasks):
         on_progress(number, len(tasks))
         for path in there.get((task.policy, task.block), []):
-            reading.take(path)
+            reading.take(task, path)
     return reading.evaluation()
 
 
+class _Points:
+    """Sums over some points of a sweep, and what else their rows say."""
+
+    def __init__(self, shape: tuple[int, int, int], taken: Iterable[str], keys: Iterable[str]):
+        self.sums = {name: np.zeros(shape[:2]) for name in taken}
+        self.counts = np.zeros(shape[:2])
+        self.values = {key: np.full(shape[0], np.nan) for key in keys}
+        self.done = np.zeros(shape, dtype=np.bool_)
+        self.not_run = np.zeros(shape, dtype=np.bool_)
+        self.why = ""
+
+    def add(self, other: "_Points") -> None:
+        for name, total in other.sums.items():
+            self.sums[name] += total
+        self.counts += other.counts
+        for key, values in other.values.items():
+            self.values[key] = np.where(np.isnan(values), self.values[key], values)
+
+
 class _Reading:
-    """Sums over the existing parts."""
+    """Sums over the existing parts: memory grows with these, not with what `sweep.json` counts."""
 
     def __init__(self, found: DataSet, group: str) -> None:
         self._found, self._group = found, group
         about = found.manifest
         self._candidates: list[str] = about["candidates"]
         self._place = {label: i for i, label in enumerate(self._candidates)}
-        shape = (int(about["points"]), len(self._candidates))
         self._taken = _TAKEN_OF_BOTH if about["world"] == TWIN else _TAKEN
-        self._sums = {name: np.zeros(shape) for name in self._taken}
-        self._counts = np.zeros(shape)
         of_points = (axis for axis in about["axes"] if axis["of_points"])
         several = [axis for axis in of_points if axis["values"] is None or len(axis["values"]) > 1]
         self._axes = several[:AXES_SHOWN]
-        self._values: dict[str, Any] = {
-            axis["key"]: np.full(shape[0], np.nan) for axis in self._axes
-        }
+        self._blocks: dict[int, _Points] = {}
         self._damaged: list[str] = []
         self._cells = self._not_run = self._done = 0
         self._why = ""
 
-    def take(self, path: Path) -> None:
-        """Adds one part."""
+    def _points(self, count: int) -> _Points:
+        shape = (count, len(self._candidates), len(self._found.manifest["seeds"]))
+        return _Points(shape, self._taken, [axis["key"] for axis in self._axes])
+
+    def take(self, task: Task, path: Path) -> None:
+        """Adds one part, or nothing of it."""
+        part = self._points(task.count)
         columns = [axis["column"] for axis in self._axes]
         wanted = dict.fromkeys((*CELL, "group", "not_run", *self._taken, *columns))
         try:
-            read = self._found.read(path, list(wanted))
+            for batch in self._found.read(path, list(wanted)):
+                self._take(part, task, lists(batch))
         except Damaged as problem:
             self._damaged.append(str(problem))
             return
-        rows = read.select([*CELL, "not_run"]).to_pylist()
-        failed = not_run(rows)
+        except (IndexError, KeyError, OverflowError, TypeError, ValueError):
+            name = path.relative_to(self._found.folder)
+            self._damaged.append(f"{name}: its cells are not those that {MANIFEST} describes")
+            return
         self._done += 1
-        self._cells += len({tuple(row[name] for name in CELL) for row in rows})
-        self._not_run += len(failed)
-        self._why = self._why or next(iter(failed.values()), "")
-        table = read.to_pydict()
-        points = np.array(table["point"])
+        self._cells += int(part.done.sum())
+        self._not_run += int(part.not_run.sum())
+        self._why = self._why or part.why
+        self._blocks.setdefault(task.block, self._points(task.count)).add(part)
+
+    def _take(self, part: _Points, task: Task, columns: Mapping[str, list[Any]]) -> None:
+        points = np.array(columns["point"], dtype=np.int64) - task.first
+        place = np.array([self._place[label] for label in columns["candidate"]], dtype=np.int64)
+        run = np.array(columns["run"], dtype=np.int64)
+        if min(points.min(initial=0), run.min(initial=0)) < 0:
+            raise IndexError
+        part.done[points, place, run] = True
+        for i, why in enumerate(columns["not_run"]):
+            if why:
+                part.not_run[points[i], place[i], run[i]] = True
+                part.why = part.why or str(why)
         for axis in self._axes:
-            self._values[axis["key"]][points] = _numbers(table[axis["column"]], axis["values"])
-        ours = np.array([name == self._group for name in table["group"]])
-        place = np.array([self._place[label] for label in table["candidate"]])
+            part.values[axis["key"]][points] = _numbers(columns[axis["column"]], axis["values"])
+        ours = np.array([name == self._group for name in columns["group"]], dtype=np.bool_)
         at = (points[ours], place[ours])
         for name in self._taken:
-            values = np.array(table[name], dtype=np.float64)[ours]
-            np.add.at(self._sums[name], at, values)
-        np.add.at(self._counts, at, 1)
+            np.add.at(part.sums[name], at, np.array(columns[name], dtype=np.float64)[ours])
+        np.add.at(part.counts, at, 1)
 
     def evaluation(self) -> Evaluation:
         """The evaluation of all parts read."""
+        blocks = [self._blocks[number] for number in sorted(self._blocks)] or [self._points(0)]
+        counts = np.concatenate([block.counts for block in blocks])
         with np.errstate(divide="ignore", invalid="ignore"):
-            mean = {name: total / self._counts for name, total in self._sums.items()}
+            mean = {
+                name: np.concatenate([block.sums[name] for block in blocks]) / counts
+                for name in self._taken
+            }
             goodput, acks, latency = mean["goodput_bps"], mean["acks"], mean["rtt_p99_ns"]
             complete = np.isfinite(goodput).all(axis=1) & np.isfinite(acks).all(axis=1)
             complete &= goodput.max(axis=1, initial=0) > 0
@@ -159,7 +195,10 @@ class _Reading:
             complete=complete,
             best=np.where(complete, best, -1),
             front=_front(goodput, acks, latency) & complete[:, None],
-            axes=[_bins(axis, self._values[axis["key"]]) for axis in self._axes],
+            axes=[
+                _bins(axis, np.concatenate([block.values[axis["key"]] for block in blocks]))
+                for axis in self._axes
+            ],
             cells_done=self._cells,
             cells_not_run=self._not_run,
             why_not_run=self._why,

@@ -2,10 +2,11 @@
 """Computes the missing parts of a data set. An interrupted sweep loses nothing: each part is on
 disk once it is done, and the same command continues with the rest."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from ackwise.engine import Cancel
 from ackwise.engine.pool import run_all
@@ -34,9 +35,8 @@ class Progress:
     why: str = ""  # reason for the first of them
     written: int = 0  # number of missing parts that were written
 
-    def count(self, rows: Iterable[Row]) -> None:
+    def count(self, failed: Mapping[tuple[Any, ...], str]) -> None:
         """Counts cells that could not be run."""
-        failed = cell.not_run(rows)
         self.not_run += len(failed)
         self.why = self.why or next(iter(failed.values()), "")
 
@@ -49,12 +49,12 @@ def progress_of(found: DataSet) -> Progress:
         now.parts += 1
         try:
             paths = there.get((task.policy, task.block), [])
-            tables = [found.read(path, [*cell.CELL, "not_run"]) for path in paths]
+            failed = [cell.not_run(found.rows(path, [*cell.CELL, "not_run"])) for path in paths]
         except Damaged as problem:
             now.damaged.append(str(problem))
-            tables = []
-        if len(tables) == 1:
-            now.count(tables[0].to_pylist())
+            failed = []
+        if len(failed) == 1:
+            now.count(failed[0])
         else:
             now.missing.append(task)
     return now
@@ -101,7 +101,7 @@ def run(
         def write(task: Task, rows: Sequence[Row]) -> None:
             found.write(task, columns, rows)
             with lock:
-                now.count(rows)
+                now.count(cell.not_run(rows))
                 now.written += 1
 
         def progress(done: int, _all: int) -> None:

@@ -93,7 +93,7 @@ function drawWinners() {
   const texts = region.best.map((row, j) => row.map((name, i) => (name === null ? "" :
     `${plain(name)}<br>${percent(region.best_share[j][i])} of ${region.points[j][i]}`)));
   return draw(winners.target, [{
-    type: "heatmap", x: region.across.classes, y: region.down.classes, text: texts, texttemplate: "%{text}",
+    type: "heatmap", x: region.across.classes.map(plain), y: region.down.classes.map(plain), text: texts, texttemplate: "%{text}",
     z: region.best.map((row) => row.map((name) => (name === null ? null : names.indexOf(name)))),
     zmin: -0.5, zmax: last + 0.5, colorscale: steps, showscale: false, xgap: 2, ygap: 2, opacity: 0.85,
     hovertemplate: "%{x}<br>%{y}<br>%{text}<extra></extra>",
@@ -106,7 +106,7 @@ function drawSurface() {
   const [key, text] = measures[state.measure];
   const values = region.means[key][state.policy];
   return draw(surface.target, [{
-    type: "heatmap", x: region.across.classes, y: region.down.classes, z: values, colorscale: "Viridis",
+    type: "heatmap", x: region.across.classes.map(plain), y: region.down.classes.map(plain), z: values, colorscale: "Viridis",
     reversescale: key !== "goodput_share", xgap: 1, ygap: 1, texttemplate: "%{z:.3f}",
     colorbar: { title: { text: plain(key), side: "right" } },
     hovertemplate: `%{x}<br>%{y}<br>${plain(text)}: %{z:.4f}<extra></extra>`,

@@ -7,14 +7,13 @@ import os
 import re
 import signal
 import struct
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from conftest import Ackwise, spawn
 from pcaps import pcap, steady_transfer
+from resident import resident_kb
 
 from ackwise import engine, plans, replays
 from ackwise.errors import InputError
@@ -50,25 +49,6 @@ def one_packet_connections(file: Path, count: int) -> None:
             data = b"\0" * 12 + b"\x08\x00" + ip + tcp
             at = (i // 1000, i % 1000, len(data), 54 + payload)
             out.write(struct.pack("<IIII", *at) + data)
-
-
-# The most memory since exec: ru_maxrss begins with that of the process that forked.
-_MEASURED = """
-import sys
-from ackwise.cli import main
-code = main.main(sys.argv[1:])
-with open("/proc/self/status") as status:
-    print(code, next(line.split()[1] for line in status if line.startswith("VmHWM")))
-"""
-
-
-def resident_kb(*words: str) -> tuple[int, int, str]:
-    """Exit code of `ackwise ...`, the most memory that it had, and what it said."""
-    done = subprocess.run(
-        [sys.executable, "-c", _MEASURED, *words], capture_output=True, text=True, check=True
-    )
-    code, kb = map(int, done.stdout.split()[-2:])
-    return code, kb, done.stderr
 
 
 def test_memory_and_output_are_bounded_whatever_the_connections(tmp_path: Path) -> None:

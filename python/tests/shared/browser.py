@@ -25,12 +25,14 @@ class Page(HTMLParser):
         self.marks: dict[str, int] = {}
         self.rows: dict[str, int] = {}
         self.text: list[str] = []
+        self.links: list[str] = []
         self._open: list[tuple[str, str]] = []  # tag, id
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         if tag not in ("br", "img", "input", "meta", "link", "hr"):
             self._open.append((tag, given.get("id") or ""))
+        self.links += [to for key in ("href", "xlink:href") if (to := given.get(key))]
         inside = [name for _, name in self._open if name]
         if tag == "path" and given.get("d"):
             for name in inside:
