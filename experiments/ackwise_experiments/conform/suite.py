@@ -16,6 +16,7 @@ from pathlib import Path
 from ackwise.engine import Cancel
 from ackwise.engine.pool import run_all
 from ackwise.errors import InputError, RunError, suggestion
+from ackwise.host.reading import read_bounded
 from ackwise.lab import machine
 from ackwise.lab.build import linux_folder
 from ackwise.lab.machine import Kernel
@@ -39,6 +40,7 @@ _WARM_GAP_US = 1_000
 _WARM_US = 20_000  # from the ACK of the whole warm-up to offset 0
 _AFTER_US = 1_000_000  # how long a claim is observed after its last line
 _WRONG_BYTES = -74  # EBADMSG, see linux/lab/conform.c
+CAME_BYTES_MAX = 16 * 2**20
 WALL_LIMIT_S = 600.0
 SEED = 1
 
@@ -540,7 +542,11 @@ def observe(
             )
         except RunError as problem:
             raise RunError(f"conform: policy {policy}: {_named(str(problem), chosen)}") from None
-        came = read_came((place / "came").read_text(encoding="ascii", errors="replace"))
+        try:
+            data = read_bounded(place / "came", CAME_BYTES_MAX, "what the guest reports")
+        except InputError as problem:
+            raise RunError(f"conform: policy {policy}: {problem}") from None
+        came = read_came(data.decode("ascii", "replace"))
     if set(came) != set(range(len(chosen))):
         raise RunError(f"conform: the guest finished {len(came)} of {len(chosen)} claims")
     return [Seen(claim, policy, choice, came[n]) for n, (claim, choice) in enumerate(chosen)]

@@ -206,8 +206,8 @@ class Machine:
         results = self.shared
         machine.take_back(results)
         tail = f"end of its console:\n{machine.console_tail(self.console)}"
-        with suppress(FileNotFoundError):
-            error = (results / "error").read_text(encoding="ascii", errors="replace")
+        with suppress(FileNotFoundError), (results / "error").open("rb") as stream:
+            error = stream.read(machine.SHOWN_BYTES).decode("ascii", "replace")
             raise RunError(f"device: {' '.join(error.split())}; {tail}")
         if self.process.returncode or not (results / "flows").is_file():
             raise RunError(f"the device ended with code {self.process.returncode}; {tail}")

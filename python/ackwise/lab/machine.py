@@ -29,7 +29,7 @@ LAYERS = ("landlock", "namespace", "seccomp")
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 _WALL_START_NS = 10**18  # the guest's time of day at boot: a round value in 2001
 _CONSOLE_LINES = 15
-_SHOWN_BYTES = 1 << 14  # maximum length of the guest's console output in messages
+SHOWN_BYTES = 1 << 14  # maximum length of the guest's console output in messages
 # The folder as the guest sees it: the working directory of its host process. The command line seeds
 # the guest's random numbers, so it must not contain a name that varies.
 _HERE = "/proc/self/cwd"
@@ -173,7 +173,7 @@ def console_tail(console: IO[bytes]) -> str:
     """The end of the console output, from the open file: the guest may have replaced the file by
     its name."""
     size = os.fstat(console.fileno()).st_size
-    data = os.pread(console.fileno(), _SHOWN_BYTES, max(0, size - _SHOWN_BYTES))
+    data = os.pread(console.fileno(), SHOWN_BYTES, max(0, size - SHOWN_BYTES))
     text = data.decode(errors="replace")
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     return "\n".join(f"  | {line}" for line in lines[-_CONSOLE_LINES:]) or "  | (nothing)"
@@ -222,7 +222,7 @@ def run(
             take_back(folder)
         tail = f"end of its console:\n{console_tail(console)}"
     with suppress(FileNotFoundError), (folder / "error").open("rb") as error:
-        message = " ".join(error.read(_SHOWN_BYTES).decode(errors="replace").split())
+        message = " ".join(error.read(SHOWN_BYTES).decode(errors="replace").split())
         raise RunError(f"guest: {message}; {tail}")
     if process.returncode == -signal.SIGXFSZ:
         raise RunError(

@@ -27,12 +27,18 @@ from ackwise.engine.result import (
 )
 from ackwise.engine.scenario import Scenario
 from ackwise.errors import InputError, RunError
+from ackwise.host import reading
 from ackwise.host.sockets import read_values
 from ackwise.lab.extras import NOTHING, Extras
 from ackwise.lab.network import ADDRESS, CLIENT, SERVER
 
 SCHEMA_VERSION = 1
 SERVER_PORT = 5001
+# What a guest leaves is read in pieces, up to these bounds. A table takes up to 20 times its size
+# in memory; ten flows that are sampled every 100 ms fill it in a quarter of an hour.
+TABLE_BYTES_MAX = 16 * 2**20
+_ROWS_BYTES_MAX, _COUNTERS_BYTES_MAX = 64 * 2**20, 2**20
+_LINE_BYTES_MAX, _COLUMNS_MAX = 4096, 32
 _REASONS = "TcpAck"  # line of /proc/net/netstat in a kernel with policies
 _INFINITE_SSTHRESH = 0x7FFFFFFF
 
@@ -116,25 +122,42 @@ class _Recorded:
     counters: dict[str, dict[str, int]] = field(default_factory=dict)  # by host
 
 
+def _lines(file: Path, bytes_max: int) -> Iterator[list[str]]:
+    """The words of each line; ValueError for more than a guest's program writes."""
+    with reading.open_regular(file, str(file)) as stream:
+        left_bytes = bytes_max
+        while line := stream.readline(_LINE_BYTES_MAX):
+            left_bytes -= len(line)
+            if left_bytes < 0:
+                raise ValueError(f"{file.name} has more than {bytes_max} bytes")
+            if len(line) == _LINE_BYTES_MAX:
+                raise ValueError(f"{file.name} has a line of {_LINE_BYTES_MAX} bytes or more")
+            yield line.decode("ascii").split()
+
+
 def read_table(path: Path) -> list[dict[str, str]]:
     """The rows of a table whose first line has the column names, such as `samples` and `pings`."""
-    names, *rows = [line.split() for line in path.read_text(encoding="ascii").splitlines()]
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    lines = _lines(path, TABLE_BYTES_MAX)
+    names = next(lines, [])
+    if len(names) > _COLUMNS_MAX:
+        raise ValueError(f"{path.name} has {len(names)} columns, more than {_COLUMNS_MAX}")
+    return [dict(zip(names, row, strict=True)) for row in lines]
 
 
 def read_rows(file: Path) -> Iterator[dict[str, int]]:
     """Rows of alternating names and values; ValueError for other content."""
-    for line in file.read_text(encoding="ascii").splitlines():
-        words = line.split()
+    for words in _lines(file, _ROWS_BYTES_MAX):
         yield dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
-def _read_recorded(folder: Path, duration_ns: int) -> _Recorded:
+def _read_recorded(folder: Path, duration_ns: int, flows: int) -> _Recorded:
     recorded = _Recorded()
     for row in read_rows(folder / "flows"):
         if "message" in row:
             recorded.messages.setdefault(row["message"], []).append(row["latency_ns"])
         elif "flow" in row:
+            if not 0 <= row["flow"] < flows:
+                raise ValueError(f"flow {row['flow']} of {flows}")
             recorded.flows[row["flow"]] = row
         elif "idle_ns" in row:
             recorded.load = ProcessorTime(row["elapsed_ns"], row["idle_ns"])
@@ -155,13 +178,10 @@ def counters(folder: Path, host: str) -> dict[str, int]:
     """Increase of the host's SNMP counters during the run, under `nstat`'s names."""
 
     def read(name: str) -> dict[str, int]:
-        lines = (folder / name).read_text(encoding="ascii").splitlines()
+        lines = list(_lines(folder / name, _COUNTERS_BYTES_MAX))
         found: dict[str, int] = {}
-        for head, row in zip(lines[::2], lines[1::2], strict=True):
-            prefix, *names = head.split()
-            found |= {
-                prefix.rstrip(":") + n: int(v) for n, v in zip(names, row.split()[1:], strict=True)
-            }
+        for (prefix, *names), row in zip(lines[::2], lines[1::2], strict=True):
+            found |= {prefix.rstrip(":") + n: int(v) for n, v in zip(names, row[1:], strict=True)}
         return found
 
     before = read(f"counters-{host}-before")
@@ -189,6 +209,8 @@ def result(
     """
     try:
         return _result(folder, scenario, groups_of, extras, captured)
+    except InputError as problem:
+        raise RunError(str(problem)) from None
     except (LookupError, ValueError, ArithmeticError) as problem:
         raise RunError(f"{folder}: the guest's results are damaged ({problem!r})") from problem
 
@@ -196,7 +218,7 @@ def result(
 def _result(
     folder: Path, scenario: Scenario, groups_of: list[int], extras: Extras, captured: bool
 ) -> LabResult:
-    recorded = _read_recorded(folder, scenario.duration_ns)
+    recorded = _read_recorded(folder, scenario.duration_ns, len(groups_of))
     groups = scenario.groups
     if captured:
         measured = _measured(folder, scenario, recorded, groups_of, extras)
