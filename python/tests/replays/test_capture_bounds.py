@@ -10,6 +10,7 @@ import struct
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from conftest import Ackwise, spawn
 from pcaps import pcap, steady_transfer
@@ -76,14 +77,70 @@ def test_memory_and_output_are_bounded_whatever_the_connections(tmp_path: Path) 
     assert out.stat().st_size < 20_000_000
 
 
-def test_a_packed_bomb_takes_time_but_no_memory(tmp_path: Path) -> None:
-    file = tmp_path / "bomb.pcap.gz"
-    file.write_bytes(gzip.compress(pcap(iter([])) + bytes(200_000_000)))
-    assert file.stat().st_size < 300_000
-    code, kb, said = resident_kb("replay", str(file))
+def empty_records(kind: str, file: Path) -> None:
+    """A capture of 100 MB of records without data, in each format; few bytes of it on the disk."""
+    plain = pcap(iter([])) + bytes(100_000_000)
+    if kind == "pcap":
+        file.write_bytes(plain[:24])
+        os.truncate(file, len(plain))
+    elif kind == "pcapng":
+        section = struct.pack("<IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28)
+        file.write_bytes(section + struct.pack("<III", 0x0BAD, 12, 12) * 2_000_000)
+    else:
+        pack = {"gz": gzip.compress, "zst": lambda data: pa.compress(data, "zstd", asbytes=True)}
+        file.write_bytes(pack[kind](plain))
+        assert file.stat().st_size < 300_000
+
+
+def zstd_frame(window: int, blocks: bytes) -> bytes:
+    """A frame with this window descriptor (RFC 8878, 3.1.1.1.2): the head of a capture, and then
+    `blocks`."""
+    head = pcap(iter([]))
+    return b"\x28\xb5\x2f\xfd\0" + bytes([window]) + zstd_block(0, len(head), head) + blocks
+
+
+def zstd_block(kind: int, size: int, body: bytes) -> bytes:
+    return struct.pack("<I", kind << 1 | size << 3)[:3] + body
+
+
+# 20 000 matches of 65 539 bytes each in one block.
+_MATCHES = b"\0\xce\x20\x54\0\0\x34" + bytes(40_000) + b"\1"
+_BOMBS = {
+    "window": (zstd_frame(0xF8, zstd_block(1, 1 << 17, b"\0") * 8000), "window of more than 8 MiB"),
+    "block": (zstd_frame(0x58, zstd_block(2, len(_MATCHES), _MATCHES)), "damaged zstd data"),
+}
+_READERS = ("diagnose", "replay", "workload")
+
+
+def reading(command: str, file: Path) -> tuple[str, ...]:
+    """The words with which a command reads a capture."""
+    if command == "workload":
+        return ("compare", "--link", "adsl", "--workload", str(workload_of(file, file.parent)))
+    return (command, str(file))
+
+
+@pytest.mark.parametrize("command", _READERS)
+@pytest.mark.parametrize("kind", ["pcap", "pcapng", "gz", "zst"])
+def test_no_format_takes_memory_in_any_command(tmp_path: Path, kind: str, command: str) -> None:
+    file = tmp_path / f"x.{kind}"
+    empty_records(kind, file)
+    code, kb, said = resident_kb(*reading(command, file))
     assert code == 2
-    assert "no TCP found" in said
-    assert kb < 100_000, f"{kb} kB"
+    assert re.search("no TCP (found|data)", said), said
+    assert kb < 150_000, f"{kb} kB"
+
+
+@pytest.mark.parametrize("command", _READERS)
+@pytest.mark.parametrize("what", _BOMBS)
+def test_a_zstd_bomb_is_refused_in_any_command(tmp_path: Path, what: str, command: str) -> None:
+    file = tmp_path / "bomb.zst"
+    data, says = _BOMBS[what]
+    file.write_bytes(data)
+    assert len(data) < 50_000
+    code, kb, said = resident_kb(*reading(command, file))
+    assert (code, said.count("\n")) == (2, 1), said
+    assert says in said
+    assert kb < 150_000, f"{kb} kB"
 
 
 def test_a_report_of_a_long_transfer_holds_a_bounded_trace(tmp_path: Path) -> None:
