@@ -26,10 +26,10 @@ from ackwise.sweeps import document as swept
 from ackwise.sweeps import space as spaces
 from ackwise.sweeps.axis import DISTRIBUTIONS
 from ackwise.sweeps.keys import DERIVED
-from ackwise.twin import document as twin
 from ackwise_experiments import document as reproduced
 from ackwise_experiments.conform import document as conform_document
 from ackwise_experiments.conform import suite
+from ackwise_experiments.twin import document as twin
 
 ROOT = Path(__file__).resolve().parent.parent
 

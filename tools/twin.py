@@ -46,8 +46,8 @@ from ackwise.sweeps import draw, point, world
 from ackwise.sweeps import run as swept
 from ackwise.sweeps import space as spaces
 from ackwise.sweeps.cell import BESIDE
-from ackwise.twin import run, same
-from ackwise.twin.run import Measure
+from ackwise_experiments.twin import run, same
+from ackwise_experiments.twin.run import Measure
 
 FOLDER = Path(__file__).resolve().parent.parent / "golden" / "twin"
 RANDOM = FOLDER / "random"

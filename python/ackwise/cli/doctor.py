@@ -143,8 +143,16 @@ def _lab_tools(command: str, *scopes: str) -> Finding:
 
 def _twin() -> Iterator[Finding]:
     yield from _engine("twin")
+    yield _experiments("twin")
     yield _lab_tools("twin", "lab-source", "lab-build", "lab-run")
     yield _kernel("twin", "kernel", UML)[0]
+
+
+def _experiments(command: str) -> Finding:
+    there = extension.installed(command)
+    return Finding(
+        command, "ackwise-experiments", there, True, "found" if there else extension.REMEDY
+    )
 
 
 def _device() -> Iterator[Finding]:
@@ -156,9 +164,7 @@ def _device() -> Iterator[Finding]:
 
 def _reproduce() -> Iterator[Finding]:
     yield from _engine("reproduce")
-    there = extension.installed("reproduce")
-    words = "found" if there else extension.REMEDY
-    yield Finding("reproduce", "ackwise-experiments", there, True, words)
+    yield _experiments("reproduce")
     # only --on host needs these
     yield from _listed("reproduce", "host", required=False)
 

@@ -3,9 +3,9 @@
 
 from ackwise.results import document, provenance
 from ackwise.results.document import number
-from ackwise.twin import divergence
-from ackwise.twin.divergence import Divergence
-from ackwise.twin.entries import (
+from ackwise_experiments.twin import divergence
+from ackwise_experiments.twin.divergence import Divergence
+from ackwise_experiments.twin.entries import (
     CellEntry,
     Compared,
     DivergenceEntry,
@@ -13,8 +13,8 @@ from ackwise.twin.entries import (
     Followed,
     PacketEntry,
 )
-from ackwise.twin.run import SHOWN, FlowPair, Measure, Twin, Twins
-from ackwise.twin.wire import Packet
+from ackwise_experiments.twin.run import SHOWN, FlowPair, Measure, Twin, Twins
+from ackwise_experiments.twin.wire import Packet
 
 SCHEMA_VERSION = 2
 

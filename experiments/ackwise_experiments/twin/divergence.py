@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from ackwise.twin.wire import Flow, Packet
+from ackwise_experiments.twin.wire import Flow, Packet
 
 TOLERANCE_NS = 100_000  # less than the transmission time of a full frame at 100 Mbit/s, 121 us
 CONTENT, TIME = "content", "time"

@@ -28,9 +28,9 @@ from ackwise.plans import Plan, policy
 from ackwise.results import compare, hosts, provenance
 from ackwise.results.compare import Job
 from ackwise.sweeps.world import Both, Simulator
-from ackwise.twin import divergence, document, run, same, wire
-from ackwise.twin.divergence import CONTENT, TIME
-from ackwise.twin.wire import Flow, Packet
+from ackwise_experiments.twin import divergence, document, run, same, wire
+from ackwise_experiments.twin.divergence import CONTENT, TIME
+from ackwise_experiments.twin.wire import Flow, Packet
 
 MS = 10**6
 MSS = 1448

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from ackwise import engine
 from ackwise.results import provenance
 from ackwise.results.report.page import Drawn, asset, dumped, page
-from ackwise.twin import table
-from ackwise.twin.entries import CellEntry, Document
-from ackwise.twin.run import FlowPair, Twin
-from ackwise.twin.wire import Flow, Packet
+from ackwise_experiments.twin import table
+from ackwise_experiments.twin.entries import CellEntry, Document
+from ackwise_experiments.twin.run import FlowPair, Twin
+from ackwise_experiments.twin.wire import Flow, Packet
 
 # Maximum size of the data: browsers get slow beyond it, so packets far from a divergence are
 # thinned.
@@ -37,7 +37,7 @@ def of_twin(twin: Twin, document: Document, command: str) -> bytes:
         data = dumped({**fixed, "drawn": drawn})
         if len(data) <= DATA_BYTES_MAX or most < 100:
             title = f"ackwise twin: {twin.plan.title}"
-            return page(title, data, asset("twin.js", "ackwise.twin"))
+            return page(title, data, asset("twin.js", "ackwise_experiments.twin"))
         most //= 2
 
 

@@ -24,9 +24,9 @@ from ackwise.results import compare, hosts, provenance
 from ackwise.results.compare import Cell, Combination, Comparison, Job, ResultTable
 from ackwise.results.metrics import METRICS
 from ackwise.results.stats import Estimate
-from ackwise.twin import divergence, same, wire
-from ackwise.twin.divergence import Divergence
-from ackwise.twin.wire import Flow
+from ackwise_experiments.twin import divergence, same, wire
+from ackwise_experiments.twin.divergence import Divergence
+from ackwise_experiments.twin.wire import Flow
 
 # The compared metrics, in this order: those that both worlds measure.
 SHOWN = (

@@ -10,8 +10,8 @@ from ackwise.errors import printable
 from ackwise.results import provenance
 from ackwise.results.console import Console
 from ackwise.results.table import Column, blocks, decimals, draw, unit_of, width_of
-from ackwise.twin.entries import CellEntry, Compared, Document
-from ackwise.twin.run import MEASURES
+from ackwise_experiments.twin.entries import CellEntry, Compared, Document
+from ackwise_experiments.twin.run import MEASURES
 
 World = Literal["simulator", "linux", "again"]
 WORLDS: tuple[World, ...] = get_args(World)
