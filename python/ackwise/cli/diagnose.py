@@ -76,7 +76,8 @@ class _WhatIf:
 @group(
     "What to show",
     option("--top", type=Whole(1, 10**6), metavar="N", default=5,
-           help="transfers in the table; --json holds details of these transfers only"),
+           help="transfers in the table; --json holds details of these transfers only, and lists "
+           "1000 connections, or N if that is more"),
     option("--anonymize", is_flag=True,
            help="replace addresses, ports and file names in all output"),
     option("--table", "rows", type=options.OneOf(*ROWS), metavar="NAME", default="halves",
@@ -130,12 +131,16 @@ def command(
         ranked = table.ranked_by(order(), diagnosis)
         return of_diagnosis(diagnosis, ranked, drawn, options.command_line())
 
-    whole = {n for n, _ in order()[: shown.top]} if outputs.json else set()
-    written = document.brief(diagnosis, whole)
+    written = document.brief(diagnosis, order() if outputs.json else (), shown.top)
     outputs.write(written, lambda: ROWS[shown.rows](diagnosis), page)
     if not quiet:
         for note in document.notes(named):
             say(f"ackwise: {note}")
+        if outputs.json and (left_out := written["connections_left_out"]):
+            say(
+                f"ackwise: {left_out} connections that lost less time are left out of the "
+                "JSON; a larger --top lists more"
+            )
     if outputs.to_terminal:
         below = _policies(diagnosis, what_if) if what_if.is_wanted else None
         table.show(table.ranked_by(order(), diagnosis), Console(), most=shown.top, below=below)

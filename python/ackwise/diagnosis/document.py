@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The diagnosis of captures as a document, and notes on the captures themselves."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,13 +10,14 @@ from ackwise.diagnosis import captured, lifted
 from ackwise.diagnosis.advice import counted, time
 from ackwise.engine.diagnosis import Connection, Document, Notes
 from ackwise.errors import InputError, printable, quoted
-from ackwise.results.lazy import Lazy, changed
+from ackwise.results.lazy import Lazy
 
 SCHEMA_VERSION = 1
 STDIN = "-"
 # Fields that make up most bytes of a connection.
 _DETAILS = ("spans", "bucket_upper", "bucket_count", "scores")
 _EXAMPLES = "_examples"
+CONNECTIONS_MAX = 1000  # in JSON, unless --top asks for more
 # What may hide a transfer, and what is none.
 _HIDING = {
     "esp": "ESP, encrypted",
@@ -52,14 +53,23 @@ def of_captures(paths: Sequence[str]) -> Document:
     return cast(Document, whole)
 
 
-def brief(diagnosis: Document, whole: Collection[int]) -> Document:
-    """The diagnosis with details of only the connections in `whole`: nobody reads the details of
-    thousands of others, which make up most of the bytes."""
+def brief(diagnosis: Document, ranked: Sequence[tuple[int, int]], top: int) -> Document:
+    """The diagnosis with details of the first `top` transfers only, and without connections beyond
+    the first `CONNECTIONS_MAX`: nobody reads the details of thousands of others, which make up most
+    of the bytes, and a port scan has as many connections as packets."""
+    every = diagnosis["connections"]
+    whole = {n for n, _ in ranked[:top]}
+    in_order = list(dict.fromkeys((*(n for n, _ in ranked), *range(len(every)))))
+    listed = sorted(in_order[: max(top, CONNECTIONS_MAX)])
 
-    def change(n: int, connection: Connection) -> Connection:
-        return connection if n in whole else _without_details(connection)
+    def made(n: int) -> Connection:
+        return every[n] if n in whole else _without_details(every[n])
 
-    return {**diagnosis, "connections": changed(diagnosis["connections"], change)}
+    return {
+        **diagnosis,
+        "connections_left_out": len(every) - len(listed),
+        "connections": Lazy(listed, made),
+    }
 
 
 def _without_details(tree: Any) -> Any:

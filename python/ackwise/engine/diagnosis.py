@@ -288,6 +288,7 @@ class Document(Notes):
     kind: NotRequired[str]
     provenance: NotRequired[dict[str, str]]
     connections: Sequence[Connection]
+    connections_left_out: NotRequired[int]
     replay: NotRequired[Replayed]
     anonymized: NotRequired[bool]
 

@@ -77,6 +77,21 @@ def test_memory_and_output_are_bounded_whatever_the_connections(tmp_path: Path) 
     assert out.stat().st_size < 20_000_000
 
 
+def test_a_diagnosis_lists_a_bounded_number_of_connections(tmp_path: Path) -> None:
+    file, out = tmp_path / "many.pcap", tmp_path / "out.json"
+    one_packet_connections(file, 5000)
+    code, _, said = resident_kb("diagnose", str(file), "--quiet", "--json", str(out))
+    assert code == 0, said
+    document = json.loads(out.read_text(encoding="utf-8"))
+    assert (len(document["connections"]), document["connections_left_out"]) == (1000, 4000)
+    # 5000 = 3 * 1460 + 620: the largest payloads come three times each.
+    sizes = {i: 14_600 + i % 1460 for i in range(5000)}
+    largest = sorted(sizes, key=lambda i: (-sizes[i], i))[:1000]
+    assert [one["index"] for one in document["connections"]] == sorted(largest)
+    code, _, said = resident_kb("diagnose", str(file), "--quiet", "--top=2000", "--json", str(out))
+    assert len(json.loads(out.read_text(encoding="utf-8"))["connections"]) == 2000
+
+
 def empty_records(kind: str, file: Path) -> None:
     """A capture of 100 MB of records without data, in each format; few bytes of it on the disk."""
     plain = pcap(iter([])) + bytes(100_000_000)
