@@ -125,10 +125,11 @@ FUZZ_SECONDS ?= 20
 FUZZ_JOBS ?= 2
 FUZZ_CAPTURES := fuzz-read fuzz-replay fuzz-diagnose
 FUZZ_PYTHON := $(addprefix fuzz-,queues changes state sockets live claims claims-came guest-results)
-FUZZ_ALL := fuzz-core fuzz-guest $(FUZZ_CAPTURES) $(FUZZ_PYTHON)
+FUZZ_ALL := fuzz-core fuzz-guest fuzz-commands $(FUZZ_CAPTURES) $(FUZZ_PYTHON)
 fuzz-core: FUZZ_FOLDER := core
 fuzz-guest: FUZZ_FOLDER := linux/fuzz
-fuzz-core fuzz-guest: FUZZ_GROUP = $@
+fuzz-commands: FUZZ_FOLDER := python/fuzz
+fuzz-core fuzz-guest fuzz-commands: FUZZ_GROUP = $@
 $(FUZZ_CAPTURES): FUZZ_FOLDER := crates/capture
 $(FUZZ_CAPTURES): FUZZ_GROUP := fuzz-captures
 $(FUZZ_PYTHON): FUZZ_FOLDER := python/fuzz
@@ -142,7 +143,7 @@ fuzz-captures: $(FUZZ_CAPTURES)
 fuzz-python: $(FUZZ_PYTHON)
 
 $(FUZZ_ALL):
-	@$(BIN)/python tools/fuzzed.py $(FUZZ_GROUP) $@ $(FUZZ_SECONDS) $(MAKE) -s -C $(FUZZ_FOLDER) $(or $(filter $(FUZZ_CAPTURES) $(FUZZ_PYTHON),$@),fuzz) \
+	@$(BIN)/python tools/fuzzed.py $(FUZZ_GROUP) $@ $(FUZZ_SECONDS) $(MAKE) -s -C $(FUZZ_FOLDER) $(or $(filter fuzz-commands $(FUZZ_CAPTURES) $(FUZZ_PYTHON),$@),fuzz) \
 		PYTHON=$(CURDIR)/$(BIN)/python FUZZ_SECONDS=$(FUZZ_SECONDS)
 
 # Without a variable: every item with the age of its record.

@@ -114,6 +114,11 @@ def _fuzzing() -> Iterator[Item]:
         "fuzz-core": CORE,
         "fuzz-guest": ("linux/fuzz/*", "linux/lab/*"),
         "fuzz-captures": ("crates/capture/*.rs", "crates/diagnose/src/*.rs"),
+        "fuzz-commands": (
+            "python/fuzz/commands.py",
+            "python/ackwise/sweeps/*.py",
+            "crates/capture/src/*.rs",
+        ),
         "fuzz-python": ("python/fuzz/*", "python/ackwise/*.py"),
     }.items():
         words = ("make", "-j2", "--output-sync=target", name, f"FUZZ_SECONDS={FUZZ_SECONDS}")

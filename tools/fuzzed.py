@@ -25,6 +25,10 @@ INPUTS = {
         *("crates/capture/examples/*.rs", "crates/capture/fuzz/src/*.rs"),
         *(f"crates/{crate}/src/**/*.rs" for crate in ("capture", "replay", "diagnose")),
     ),
+    "fuzz-commands": (
+        *("python/fuzz/commands.py", "python/ackwise/**/*.py", "python/ackwise/plans/**/*.toml"),
+        *(f"crates/{crate}/src/**/*.rs" for crate in ("capture", "replay", "diagnose", "sim")),
+    ),
     "fuzz-python": (
         *("python/fuzz/*.py", "python/fuzz/corpus/*/*", "python/ackwise/bounded.py"),
         *("python/ackwise/gateway/*.py", "python/ackwise/lab/*.py", "python/ackwise/host/*.py"),

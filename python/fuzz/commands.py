@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""Mutates files of every kind that a stranger may hand over, and runs the commands that read them:
+
+    python commands.py SECONDS FOLDER [SEED]
+
+A failure is an internal error, a panic, an exit code that is none, more than 10 s, more than 300 MB
+beyond the process that was forked, or a file left in the temporary folder. What failed is kept in
+FOLDER; the exit code is 1.
+"""
+
+import gzip
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pyarrow as pa
+
+from ackwise import captures, diagnosis, replays, sweeps  # noqa: F401  imported before the forks
+from ackwise.cli import compare, diagnose, main, replay, sweep  # noqa: F401
+from ackwise.plans import load
+
+SECONDS_MAX, KILOBYTES_MAX, BYTES_MAX = 10, 300_000, 2**20
+_WRONG = re.compile(rb"internal error|panicked|Traceback|MemoryError")
+_NUMBER = re.compile(rb"[0-9]+")
+_NUMBERS = (b"0", b"-1", b"1e308", b"99999999999999999999", b"4294967296", b"0.5", b"nan", b'"x"')
+_PIECES = (b"\0" * 8, b"\xff" * 8, b"[", b"{", b'"', b"../", b"\n", b"=", b"\x1b[2J", b"<a href=x>")
+_ROOM = Path(captures.__path__[0])
+_SPACE = """\
+title = "two points"
+source = "fuzzing"
+links = ["adsl"]
+workloads = ["bulk"]
+policies = ["linux", "delayed"]
+[[vary]]
+key = "link.down.rate"
+values = ["1mbit", "5mbit"]
+[[vary]]
+key = "workload.duration"
+values = ["100ms"]
+"""
+
+
+def mutated(data: bytes, chance: random.Random) -> bytes:
+    """A variant, by one to eight changes."""
+    made = bytearray(data)
+    for _ in range(1 << chance.randrange(4)):
+        at = chance.randrange(len(made) + 1)
+        far = at + chance.choice((1, 2, 4, 16, 256))
+        how = chance.randrange(6)
+        if how == 0 and at < len(made):
+            made[at] ^= 1 << chance.randrange(8)
+        elif how == 1:
+            made[at:far] = chance.randbytes(far - at)
+        elif how == 2:
+            made[at:at] = chance.choice(_PIECES)
+        elif how == 3:
+            del made[at : at if chance.random() < 0.5 else far]
+        elif how == 4:
+            made[at:at] = made[at:far] * chance.choice((1, 3, 100))
+        elif numbers := list(_NUMBER.finditer(made)):
+            one = chance.choice(numbers)
+            made[one.start() : one.end()] = chance.choice(_NUMBERS)
+    if chance.random() < 0.1:
+        del made[chance.randrange(len(made) + 1) :]
+    return bytes(made[:BYTES_MAX])
+
+
+def pcapng(pcap: bytes) -> bytes:
+    """A capture of microseconds, as pcapng."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        body += bytes(-len(body) % 4)
+        size = (len(body) + 12).to_bytes(4, "little")
+        return kind.to_bytes(4, "little") + size + body + size
+
+    made = block(0x0A0D0D0A, bytes.fromhex("4d3c2b1a01000000ffffffffffffffff"))
+    made += block(1, pcap[20:22] + bytes(2) + pcap[16:20])
+    at = 24
+    while at < len(pcap):
+        words = [int.from_bytes(pcap[at + i : at + i + 4], "little") for i in range(0, 16, 4)]
+        ticks = (words[0] * 10**6 + words[1]).to_bytes(8, "little")
+        head = bytes(4) + ticks[4:] + ticks[:4] + pcap[at + 8 : at + 16]
+        made += block(6, head + pcap[at + 16 : at + 16 + words[2]])
+        at += 16 + words[2]
+    return made
+
+
+def kinds(work: Path) -> dict[str, tuple[list[bytes], Callable[[Path], list[list[str]]]]]:
+    """Seeds of each kind of file, and the commands that read a file of it."""
+    seeds = [path.read_bytes() for path in sorted(_ROOM.glob("*.pcap"))]
+
+    def capture(file: Path) -> list[list[str]]:
+        name = str(file)
+        return [
+            ["diagnose", name],
+            ["diagnose", name, "--regret", "--json", "-"],
+            ["diagnose", name, "--report", str(work / "out")],
+            ["replay", name, "--policy", "linux", "--csv", "-"],
+        ]
+
+    def short(*words: str) -> list[list[str]]:
+        return [["compare", *words, "--policy", "linux", "--runs", "1", "--duration", "50ms"]]
+
+    (work / "space.toml").write_text(_SPACE, encoding="utf-8")
+    folder = work / "sweep"
+    if main.main(["sweep", "run", str(work / "space.toml"), str(folder), "--quiet"]):
+        raise SystemExit("the sweep that is to be mutated cannot be run")
+    part = min(folder.glob("cells/*/*.parquet"))
+    plans = Path(load.__file__).parent
+
+    def shown(_file: Path) -> list[list[str]]:
+        return [["sweep", "show", str(folder)], ["sweep", "show", str(folder), "--json", "-"]]
+
+    def of(where: Path) -> list[bytes]:
+        found = [path.read_bytes() for path in sorted(where.glob("*.toml"))]
+        return [data for data in found if tomllib.loads(data.decode())]
+
+    return {
+        "x.pcap": (seeds, capture),
+        "x.pcapng": ([pcapng(data) for data in seeds], capture),
+        "x.pcap.gz": ([gzip.compress(data) for data in seeds], capture),
+        "x.pcap.zst": ([pa.compress(data, "zstd", asbytes=True) for data in seeds], capture),
+        "link.toml": (of(plans / "links"), lambda f: short("--link", str(f))),
+        "workload.toml": (
+            of(plans / "workloads"),
+            lambda f: short("--link", "adsl", "--workload", str(f)),
+        ),
+        "space.toml": ([_SPACE.encode()], lambda f: [["sweep", "run", str(f), str(work / "new")]]),
+        "sweep/sweep.json": ([(folder / "sweep.json").read_bytes()], shown),
+        str(part.relative_to(work)): ([part.read_bytes()], shown),
+    }
+
+
+def put(file: Path, data: bytes) -> Path:
+    """The file written; a part has the hash of its bytes in its name, or it would not be read."""
+    if file.suffix == ".parquet":
+        file.unlink(missing_ok=True)
+        file = file.with_name(f"{file.name[:12]}{sha256(data).hexdigest()[:16]}.parquet")
+    file.write_bytes(data)
+    return file
+
+
+def run(words: list[str], said: Path) -> str:
+    """What is wrong with a command; empty: nothing."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    child = os.fork()
+    if child == 0:
+        with said.open("wb") as out:
+            os.dup2(out.fileno(), 1)
+            os.dup2(out.fileno(), 2)
+        signal.alarm(SECONDS_MAX)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        code = 99
+        try:
+            code = main.main(words)
+            sys.stdout.flush()
+        finally:
+            os._exit(code)
+    _, status, used = os.wait4(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code not in (0, 1, 2):
+        return f"{SECONDS_MAX} s" if code == -signal.SIGALRM else f"code {code}"
+    if used.ru_maxrss - before > KILOBYTES_MAX:
+        return f"{used.ru_maxrss - before} kB"
+    found = _WRONG.search(said.read_bytes())
+    return found[0].decode() if found else ""
+
+
+def fuzz(seconds: float, kept: Path, seed: int) -> int:
+    """The exit code."""
+    chance = random.Random(seed)  # noqa: S311  the same inputs each time
+    counts, wrong = Counter[str](), Counter[str]()
+    kept.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as made:
+        work, temporary = Path(made), Path(made) / "tmp"
+        temporary.mkdir()
+        os.environ["TMPDIR"] = str(temporary)
+        files = kinds(work)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            name = chance.choice(list(files))
+            seeds, commands = files[name]
+            original = chance.choice(seeds)
+            data = mutated(original, chance)
+            file = put(work / name, data)
+            for words in commands(file):
+                problem = run(words, work / "said")
+                counts[name.rpartition("/")[2].partition("-")[0]] += 1
+                if left := list(temporary.iterdir()):
+                    problem = problem or f"left {left[0].name}"
+                    shutil.rmtree(temporary)
+                    temporary.mkdir()
+                if problem:
+                    wrong[f"{words[0]} {name}: {problem}"] += 1
+                    number = sum(wrong.values())
+                    (kept / f"{number}-{Path(name).name}").write_bytes(data)
+                    shutil.copy(work / "said", kept / f"{number}-said")
+            file.unlink()
+            put(work / name, original)
+            shutil.rmtree(work / "new", ignore_errors=True)
+    print(f"commands: {sum(counts.values())} runs, {dict(counts)}")
+    for what, count in wrong.items():
+        print(f"{count} x {what}; see {kept}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(fuzz(float(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]) if sys.argv[3:] else 1))
