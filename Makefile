@@ -175,10 +175,13 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	$(BIN)/python tools/generated_docs.py --check
 	$(BIN)/python tools/classes.py --check
 
-# Each is built from its package alone. Cargo packages crates that need each other from 1.90 on.
+# Each is built from its package alone. Cargo packages crates that need each other from 1.90 on, by a registry in
+# target/; what it has unpacked of that, it does not unpack again for the same version.
+CARGO_CACHE := $(or $(CARGO_HOME),$(HOME)/.cargo)/registry
 .PHONY: packages
 packages:
 	@mkdir -p build
+	@rm -rf $(CARGO_CACHE)/src/-*/ackwise-* $(CARGO_CACHE)/cache/-*/ackwise-*
 	cargo package --quiet --offline --allow-dirty -p ackwise-core -p ackwise-capture \
 		$(if $(shell cargo --version | awk -F. '$$2 >= 90'),-p ackwise-diagnose) 2> build/packages.txt || \
 		{ cat build/packages.txt; false; }
