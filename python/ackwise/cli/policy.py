@@ -204,8 +204,9 @@ def _list_loaded(*, as_json: bool) -> int:
 @others(options.AS_JSON)
 def load(file: str, as_json: bool) -> int:
     """Exit code; raises InputError for a file without a policy, RunError if it cannot be loaded."""
-    from ackwise.host import bpf
+    from ackwise.host import bpf, rights
 
+    rights.keep_only(*bpf.RIGHTS)
     done = bpf.load(file)
     if as_json:
         print(json.dumps(dataclasses.asdict(done), indent=2))
@@ -223,8 +224,9 @@ def load(file: str, as_json: bool) -> int:
 @argument("name", help="policy loaded with `ackwise policy load`")
 def unload(name: str) -> int:
     """Exit code; raises InputError for a name that is not loaded."""
-    from ackwise.host import bpf
+    from ackwise.host import bpf, rights
 
+    rights.keep_only(*bpf.RIGHTS)
     bpf.unload(name)
     print(f"{name}: unloaded")
     return 0

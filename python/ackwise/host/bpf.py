@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ackwise.errors import InputError, RunError, printable
-from ackwise.host import files, folders, reading, rights, sockets
+from ackwise.host import files, folders, reading, sockets
 
 PINNED = Path("/sys/fs/bpf/ackwise")
 KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
@@ -25,7 +25,7 @@ _NAMES = ("libbpf.so.1",)
 # bpf.h of Linux's uapi
 _MAP_TYPE_STRUCT_OPS, _ATTACH_STRUCT_OPS, _F_LINK = 26, 44, 1 << 13
 _PROGRAM_TYPE_STRUCT_OPS, _KIND_DATASEC, _POLICY_TYPE = 27, 15, "tcp_ack_bpf_ops"
-_RIGHTS = ("CAP_BPF", "CAP_NET_ADMIN", "CAP_PERFMON", "CAP_SYS_ADMIN", "CAP_DAC_OVERRIDE")
+RIGHTS = ("CAP_BPF", "CAP_NET_ADMIN", "CAP_PERFMON", "CAP_SYS_ADMIN", "CAP_DAC_OVERRIDE")
 _SAID = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bpf_object__open_mem": (c_void_p, c_char_p, c_size_t, c_void_p),
@@ -82,7 +82,6 @@ def load(path: str) -> Loaded:
     if not KERNEL_TYPES.exists():
         raise RunError("policy load: this kernel has no BTF; build it with DEBUG_INFO_BTF")
     library = libbpf()
-    rights.keep_only(*_RIGHTS)
     with listening(library) as said, opened(library, path, data) as held:
         policy = _policy(library, path, held)
         name = library.bpf_map__name(policy).decode()
@@ -101,7 +100,6 @@ def unload(name: str) -> None:
     if name not in loaded():
         raise InputError(f'policy unload: "{name}" is not loaded; loaded: {_list(loaded())}')
     library = libbpf()
-    rights.keep_only(*_RIGHTS)
     link = library.bpf_obj_get(os.fsencode(PINNED / name))
     if link < 0:
         raise RunError(f"policy unload: {PINNED / name}: {_why(library)}")
