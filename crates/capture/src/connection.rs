@@ -2,7 +2,7 @@
 //! TCP connections of a capture and the packets of each direction, in sequence space without
 //! wrap-around.
 
-use crate::life::{Life, Sign};
+use crate::life::{Ending, Life, Sign};
 use crate::segment::{tcp_flag, Cut, TcpSegment};
 use crate::sequence::Offsets;
 use serde::Serialize;
@@ -192,18 +192,6 @@ impl Direction {
     pub fn segments_of(&self, payload_len: u32) -> u32 {
         payload_len.div_ceil(self.mss_bytes).max(1)
     }
-}
-
-/// How a connection ended within the capture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ending {
-    /// Still open at the last packet.
-    Open,
-    /// Both sides sent a FIN.
-    Finished,
-    /// One side sent a RST.
-    Reset,
 }
 
 /// Times of the three packets that open a connection, nanoseconds as in [`Record::time_ns`].

@@ -31,6 +31,7 @@
 
 mod connection;
 mod error;
+mod ethertype;
 mod file;
 mod foreign;
 mod fragment;
@@ -44,6 +45,7 @@ mod packets;
 mod pcap;
 mod pcapng;
 mod raw;
+mod reading;
 mod segment;
 pub mod sequence;
 mod sort;
@@ -53,12 +55,14 @@ mod unpack;
 mod wifi;
 pub mod write;
 
-pub use connection::{Connection, Direction, Ending, Handshake, MssSource, Record, SackBlock, Timeline};
+pub use connection::{Connection, Direction, Handshake, MssSource, Record, SackBlock, Timeline};
 pub use error::{CaptureError, CaptureErrorKind};
 pub use input::{Progress, Source};
+pub use life::Ending;
 pub use notes::{CaptureNotes, FileNotes, Format, InterfaceNotes, Truncation};
-pub use packets::{packets, packets_into, Packet, ReadOptions, Take};
+pub use packets::{packets, packets_into};
 pub use raw::MAX_BLOCK_BYTES;
+pub use reading::{Packet, ReadOptions, Take};
 pub use segment::{tcp_flag, AccEcn, Cut, Fragment, Protocol, SkipCause, TcpOptions, TcpSegment, Tunnel};
 pub use sort::in_order;
 pub use unpack::Compression;

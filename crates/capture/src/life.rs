@@ -2,8 +2,20 @@
 //! Which packets between the same endpoints are one connection. All readers of a capture number
 //! connections alike, because they ask this.
 
-use crate::connection::Ending;
 use crate::segment::tcp_flag;
+use serde::Serialize;
+
+/// How a connection ended within the capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// Still open at the last packet.
+    Open,
+    /// Both sides sent a FIN.
+    Finished,
+    /// One side sent a RST.
+    Reset,
+}
 
 /// Twice the MSL of RFC 9293, 3.4.2: the longest time for which packets of an ended connection may
 /// still arrive.

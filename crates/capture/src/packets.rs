@@ -8,66 +8,15 @@
 use crate::error::{CaptureError, CaptureErrorKind};
 use crate::file::CaptureFile;
 use crate::fragment::Fragments;
-use crate::input::{Progress, Source, Watch};
+use crate::input::{Source, Watch};
 use crate::notes::{CaptureNotes, FileNotes};
 use crate::packet::{self, Skipped};
 use crate::raw::RawPacket;
+use crate::reading::{Packet, ReadOptions, Take};
 use crate::segment::{Cut, Fragment, Protocol, SkipCause, TcpSegment, Tunnel};
 use crate::sort::Sorter;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-
-/// One TCP packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packet {
-    /// Capture time, nanoseconds since 1970; never earlier than the previous packet.
-    pub time_ns: u64,
-    /// Number in its file, counted from 1 as in Wireshark.
-    pub number: u64,
-    /// Its file, as an index of [`CaptureNotes::files`].
-    pub file: u32,
-    /// Its interface, as an index of [`FileNotes::interfaces`].
-    pub interface: u32,
-    /// Its headers.
-    pub segment: TcpSegment,
-}
-
-impl Packet {
-    /// An empty packet to decode into.
-    fn nothing(file: u32) -> Self {
-        Packet { time_ns: 0, number: 0, file, interface: 0, segment: TcpSegment::nothing() }
-    }
-
-    /// Sort key: time, and index of the file.
-    #[inline]
-    fn place(&self) -> (u64, u32) {
-        (self.time_ns, self.file)
-    }
-}
-
-/// Limits of one reading, and the callback that watches it.
-#[derive(Clone, Copy)]
-pub struct ReadOptions<'w> {
-    /// Stop after this many packets of any kind; None: read to the end.
-    pub max_packets: Option<u64>,
-    /// Refuse a capture whose open connections need more memory than this at one time. Applies to
-    /// [`crate::read_each`], which holds packets; [`packets`] does not.
-    pub max_held_bytes: u64,
-    /// Sort packets whose times are this far out of order at most, nanoseconds; 0: deliver them as
-    /// they come. See [`in_order`].
-    pub sort_ns: u64,
-    /// Called at least once for each 256 KiB of packets, and after a signal;
-    /// [`ControlFlow::Break`] ends the reading with [`CaptureErrorKind::Stopped`].
-    pub watch: Option<&'w (dyn Fn(Progress) -> ControlFlow<()> + Sync)>,
-}
-
-impl Default for ReadOptions<'_> {
-    /// 1 GiB holds 22 million packets: a transfer of 20 GB with its ACKs, or 3 million simultaneous
-    /// connections.
-    fn default() -> Self {
-        ReadOptions { max_packets: None, max_held_bytes: 1 << 30, sort_ns: 0, watch: None }
-    }
-}
 
 /// Calls `each` for every TCP packet of the sources in order of time. Sources that overlap are
 /// merged, others are read one after another, whatever the order in which they are given.
@@ -82,14 +31,6 @@ pub fn packets<'a>(
     each: impl FnMut(&Packet) -> ControlFlow<()>,
 ) -> Result<CaptureNotes, CaptureError> {
     packets_into(sources, options, &mut Caller(each))
-}
-
-/// Consumer of packets. Unlike a closure, an `#[inline(always)]` implementation is certain to be
-/// compiled together with the decoder of the most common packets, so that their fields stay in
-/// registers.
-pub trait Take {
-    /// [`ControlFlow::Break`] ends the reading.
-    fn take(&mut self, packet: &Packet) -> ControlFlow<()>;
 }
 
 struct Caller<F>(F);

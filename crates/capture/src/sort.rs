@@ -4,7 +4,7 @@
 
 use crate::error::CaptureError;
 use crate::notes::CaptureNotes;
-use crate::packets::{Packet, ReadOptions, Take};
+use crate::reading::{Packet, ReadOptions, Take};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! Tunnels: from the payload of an outer IP packet to the IP packet inside.
 
-use crate::link::{ethernet, payload_of, ppp};
+use crate::ethertype::{ethernet, payload_of, ppp};
 use crate::segment::{be16, be32, skip, Protocol, SkipCause, Tunnel};
 use crate::wifi;
 

@@ -2,10 +2,10 @@
 //! IEEE 802.11 frames, and the headers that drivers put before them: to the IP packet of a data
 //! frame that is not encrypted.
 
-use crate::link;
+use crate::ethertype::snap;
 use crate::segment::{be32, skip, SkipCause};
 
-fn le16(b: &[u8], at: usize) -> Result<usize, SkipCause> {
+pub(crate) fn le16(b: &[u8], at: usize) -> Result<usize, SkipCause> {
     match b.get(at..at + 2) {
         Some(raw) => Ok(u16::from_le_bytes([raw[0], raw[1]]).into()),
         None => Err(SkipCause::Cut),
@@ -43,17 +43,6 @@ pub(crate) fn prism(data: &[u8]) -> Result<&[u8], SkipCause> {
     frame(skip(data, len as usize)?)
 }
 
-/// PPI: a header that names the link type inside.
-pub(crate) fn ppi(data: &[u8]) -> Result<&[u8], SkipCause> {
-    let body = skip(data, le16(data, 2)?)?;
-    match le16(data, 4)? as u32 {
-        link::ETHERNET => link::ethernet(body),
-        link::IEEE802_11 => frame(body),
-        link::IEEE802_11_RADIOTAP => radiotap(body),
-        _ => Err(SkipCause::UnknownLink),
-    }
-}
-
 pub(crate) fn frame(data: &[u8]) -> Result<&[u8], SkipCause> {
     payload(data, false)
 }
@@ -77,11 +66,11 @@ fn payload(data: &[u8], is_padded: bool) -> Result<&[u8], SkipCause> {
         len = len.next_multiple_of(4);
     }
     let body = skip(data, len)?;
-    let found = if is_aggregate { aggregate(body) } else { link::snap(body) };
+    let found = if is_aggregate { aggregate(body) } else { snap(body) };
     match found {
         // Decrypted frames may have kept their flag and the 8 bytes of CCMP, GCMP or TKIP.
         Err(SkipCause::NotIp) if protected => match body.get(8..) {
-            Some([0xaa, 0xaa, 0x03, ..]) => link::snap(&body[8..]),
+            Some([0xaa, 0xaa, 0x03, ..]) => snap(&body[8..]),
             _ => Err(SkipCause::Encrypted),
         },
         found => found,
@@ -96,6 +85,6 @@ fn aggregate(body: &[u8]) -> Result<&[u8], SkipCause> {
     // The frame check sequence may follow.
     match rest.len() > len.next_multiple_of(4) + HEAD {
         true => Err(SkipCause::NotIp),
-        false => link::snap(rest),
+        false => snap(rest),
     }
 }

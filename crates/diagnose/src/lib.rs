@@ -34,6 +34,7 @@ mod chance;
 mod counts;
 mod distance;
 pub mod distribution;
+mod ecn;
 mod ecn_bytes;
 mod flow;
 mod half;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! What watches the steps of one half.
 
-use crate::report::{Ecn, Handshake};
+use crate::ecn::Ecn;
 use crate::step::Step;
+use ackwise_capture::Handshake;
 use serde::Serialize;
 
 /// Watches one half in bounded memory. Every step of the connection is passed to it once, in one of

@@ -3,7 +3,7 @@
 
 use crate::acks;
 use crate::counts::Counts;
-use crate::limits::{reviewed, Limits};
+use crate::limits::{review, Limits, Seen};
 use crate::observer::{End, Observer};
 use crate::rate::Rate;
 use crate::rtt::Rtt;
@@ -75,4 +75,22 @@ observers! {
         /// Same as in [`Half`].
         window: Window,
     }
+}
+
+impl Half {
+    /// What its judgment is compared with.
+    pub(crate) fn seen(&mut self) -> Seen<'_> {
+        Seen {
+            counts: &self.counts,
+            rate: &self.rate,
+            acking: &self.acking,
+            window: &self.window,
+            limits: &mut self.limits,
+        }
+    }
+}
+
+fn reviewed(mut half: Half, end: &End) -> Half {
+    review(&mut half.seen(), end);
+    half
 }

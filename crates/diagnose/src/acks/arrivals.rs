@@ -96,3 +96,35 @@ impl Reassembly {
         self.above.cut_below(self.rcv_nxt);
     }
 }
+
+/// An ACK and the arrivals that it answers, in the receiver's time.
+pub(super) struct Answer {
+    pub time_ns: u64,
+    pub number: u64,
+    pub arrivals: Vec<Arrival>,
+    pub tolerance_ns: u64,
+}
+
+impl Answer {
+    /// The maximum of (number of waiting segments) times (time they waited).
+    pub fn area_ns(&self) -> u64 {
+        let mut segments = 0;
+        let area = |arrival: &Arrival| {
+            segments += u64::from(arrival.segments);
+            segments * self.time_ns.saturating_sub(arrival.time_ns)
+        };
+        self.arrivals.iter().map(area).max().unwrap_or(0)
+    }
+
+    pub fn since_newest_ns(&self) -> u64 {
+        self.arrivals.last().map_or(0, |arrival| self.time_ns.saturating_sub(arrival.time_ns))
+    }
+
+    pub fn since_oldest_ns(&self) -> u64 {
+        self.arrivals.first().map_or(0, |arrival| self.time_ns.saturating_sub(arrival.time_ns))
+    }
+
+    pub fn is_late(&self) -> bool {
+        self.since_newest_ns() > self.tolerance_ns
+    }
+}

@@ -27,7 +27,7 @@ use crate::observer::{End, Observer};
 use crate::step::{Ack, AckKind, Step};
 use ackwise_capture::tcp_flag;
 use ackwise_core::{flag, Event, EventKind, Order};
-use arrivals::{Arrival, Arrivals, Reassembly};
+use arrivals::{Answer, Arrival, Arrivals, Reassembly};
 use follower::{followers, Follower};
 use habits::Habits;
 use serde::Serialize;
@@ -159,38 +159,6 @@ impl Observer for Watch {
         };
         self.report.verdict = judge(&features);
         self.report
-    }
-}
-
-/// An ACK and the arrivals that it answers, in the receiver's time.
-struct Answer {
-    time_ns: u64,
-    number: u64,
-    arrivals: Vec<Arrival>,
-    tolerance_ns: u64,
-}
-
-impl Answer {
-    /// The maximum of (number of waiting segments) times (time they waited).
-    fn area_ns(&self) -> u64 {
-        let mut segments = 0;
-        let area = |arrival: &Arrival| {
-            segments += u64::from(arrival.segments);
-            segments * self.time_ns.saturating_sub(arrival.time_ns)
-        };
-        self.arrivals.iter().map(area).max().unwrap_or(0)
-    }
-
-    fn since_newest_ns(&self) -> u64 {
-        self.arrivals.last().map_or(0, |arrival| self.time_ns.saturating_sub(arrival.time_ns))
-    }
-
-    fn since_oldest_ns(&self) -> u64 {
-        self.arrivals.first().map_or(0, |arrival| self.time_ns.saturating_sub(arrival.time_ns))
-    }
-
-    fn is_late(&self) -> bool {
-        self.since_newest_ns() > self.tolerance_ns
     }
 }
 

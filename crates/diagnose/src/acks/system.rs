@@ -15,7 +15,8 @@
 //! | Apple | 100 ms | two, eight, or a quarter of the window | XNU, `tcp_cc.c` |
 //! | Wi-Fi drivers | as the system above them | hold ACKs for 3 to 10 ms, or for a count | their sources |
 
-use super::Answer;
+use super::arrivals::Answer;
+use super::verdict::Confidence;
 use crate::distance::is_at_host;
 use crate::distribution::Distribution;
 use crate::step::Ack;
@@ -72,7 +73,7 @@ pub struct AckSystem {
     /// Number of ACKs that were judged.
     pub judged_acks: u32,
     /// None without a name.
-    pub confidence: Option<super::Confidence>,
+    pub confidence: Option<Confidence>,
     /// Number of ACKs for three segments or more that left long after the second segment.
     pub held_acks: u32,
     /// How long after the second segment these left: the time for which ACKs are held.
@@ -185,10 +186,10 @@ impl Systems {
         // Away from the receiver, a hold may be a count, or a medium that delivers in bursts.
         let is_device = f64::from(held) > ODD_SHARE * f64::from(self.acks);
         found.confidence = (!found.names.is_empty()).then_some(match (is_near, is_clear) {
-            (true, true) => super::Confidence::High,
-            (false, true) if is_device => super::Confidence::Low,
-            (true, false) | (false, true) => super::Confidence::Medium,
-            (false, false) => super::Confidence::Low,
+            (true, true) => Confidence::High,
+            (false, true) if is_device => Confidence::Low,
+            (true, false) | (false, true) => Confidence::Medium,
+            (false, false) => Confidence::Low,
         });
         found.held_ns = self.held_ns;
         found

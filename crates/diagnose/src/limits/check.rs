@@ -7,12 +7,12 @@
 
 use super::judgment::{Judgment, Share};
 use super::limit::Limit;
+use super::review::{Because, Refuted};
+use super::seen::Seen;
 use super::wait::DELAYED_ACK_NS;
 use crate::distance::is_at_host;
 use crate::observer::End;
-use crate::observers::Half;
 use crate::report::Ecn;
-use serde::Serialize;
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const SECOND: u64 = 1_000 * MS;
@@ -41,54 +41,9 @@ const TIMER_MAX_NS: u64 = 120 * SECOND;
 /// Maximum delay of an ACK (RFC 9293, 3.8.6.3).
 const LATE_ACK_MAX_NS: u64 = 500 * MS;
 
-/// Why a limit cannot have held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Because {
-    /// The time is longer than the packets of the handshake took.
-    HandshakeWasShorter,
-    /// Flight doubles too rarely for the time.
-    GrewTooLittle,
-    /// No loss, and no congestion mark.
-    NothingLost,
-    /// The RTT was never longer than on an empty path, and no spacing of packets shows a rate.
-    NoQueue,
-    /// The window always had room for another segment, or its scale is unknown.
-    WindowHadRoom,
-    /// The window neither closed nor shrank.
-    WindowStayedOpen,
-    /// No RTT was measured.
-    NoRtt,
-    /// The time is too short to show a constant flight.
-    FewRtts,
-    /// Less than two segments were in flight: no send buffer is as small.
-    FewBytesInFlight,
-    /// No ACK was late, or not often enough for the time.
-    NoLateAck,
-    /// Too few messages came back to grant more data.
-    FewMessages,
-    /// Nothing was retransmitted or probed.
-    NothingRetransmitted,
-    /// The time is longer than timers run for this number of retransmissions.
-    TimersWereShorter,
-    /// The capture was taken at the sender.
-    FarFromReceiver,
-}
-
-/// A limit that the other figures contradict, and the time it was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Refuted {
-    /// The limit.
-    pub limit: Limit,
-    /// Its time, nanoseconds.
-    pub ns: u64,
-    /// What contradicts it.
-    pub because: Because,
-}
-
 /// What a limit is compared with.
 struct Figures<'a> {
-    half: &'a Half,
+    half: &'a Seen<'a>,
     end: &'a End,
     limit: Limit,
     share: Share,
@@ -96,7 +51,7 @@ struct Figures<'a> {
 
 impl Figures<'_> {
     fn judgment(&self) -> &Judgment {
-        &self.half.limits
+        self.half.limits
     }
 
     fn rtt_ns(&self) -> u64 {
@@ -180,7 +135,7 @@ impl Figures<'_> {
 }
 
 /// Whether nothing was lost or marked on the way.
-pub(super) fn is_lossless(half: &Half, end: &End) -> bool {
+pub(super) fn is_lossless(half: &Seen<'_>, end: &End) -> bool {
     let counts = &half.counts;
     // One bit of Accurate ECN's counter is that of ECE, and a SYN-ACK agrees to ECN by it.
     let marks = match end.ecn {
@@ -234,8 +189,8 @@ fn is_no_link(judgment: &Judgment) -> bool {
 }
 
 /// Turns the time of contradicted limits into undecided time.
-pub(super) fn check(half: &mut Half, end: &End) {
-    if is_no_link(&half.limits) {
+pub(super) fn check(half: &mut Seen<'_>, end: &End) {
+    if is_no_link(half.limits) {
         half.limits.link_bytes_per_s = None;
     }
     let broken = |(&limit, &share): (&Limit, &Share)| {
@@ -252,6 +207,7 @@ pub(super) mod tests {
     use super::*;
     use crate::observer::Observer;
     use crate::observers::All;
+    use crate::observers::Half;
     use crate::report::Handshake;
     use std::collections::BTreeMap;
 
@@ -363,12 +319,12 @@ pub(super) mod tests {
             }
             let before = half.limits.limits.clone();
             let mut untouched = half.clone();
-            check(&mut untouched, &end);
+            check(&mut untouched.seen(), &end);
             assert_eq!(untouched.limits.limits, before, "{limit:?} needs {because:?}");
             assert!(untouched.limits.refuted.is_empty());
             change(&mut half, &mut end);
             let given = half.limits.limits[&limit];
-            check(&mut half, &end);
+            check(&mut half.seen(), &end);
             assert_eq!(half.limits.refuted, [Refuted { limit, ns: given.ns, because }]);
             assert_eq!(half.limits.limits, BTreeMap::from([(Limit::Undecided, given)]));
             assert!(half.limits.spans.iter().all(|span| span.limit == Limit::Undecided));
@@ -390,7 +346,7 @@ pub(super) mod tests {
         for (rate, kept) in [(79e3, None), (81e3, Some(81e3)), (399e3, Some(399e3)), (401e3, None)] {
             let (mut half, end) = sound(Limit::Link);
             half.limits.link_bytes_per_s = Some(rate);
-            check(&mut half, &end);
+            check(&mut half.seen(), &end);
             assert_eq!(half.limits.link_bytes_per_s, kept);
             assert!(half.limits.refuted.is_empty());
         }
@@ -402,7 +358,7 @@ pub(super) mod tests {
         half.counts.sent.retransmissions.timeout = 0;
         half.limits.unseen_timers = 1;
         let end = End { distance_ns: [Some(24 * MS), Some(MS)], ..end };
-        check(&mut half, &end);
+        check(&mut half.seen(), &end);
         assert!(half.limits.refuted.is_empty());
     }
 
@@ -413,7 +369,7 @@ pub(super) mod tests {
             half.counts.sent.retransmissions = Default::default();
             half.counts.acks.ece_packets = ece_packets;
             half.counts.acks.ce_reported_packets = ce_reported_packets;
-            check(&mut half, &End { ecn: Some(ecn), ..end });
+            check(&mut half.seen(), &End { ecn: Some(ecn), ..end });
             !half.limits.refuted.is_empty()
         };
         assert!(!is_refuted(Ecn::Classic, 2, 0));
@@ -432,7 +388,7 @@ pub(super) mod tests {
         half.limits.add(Limit::ReturnPath, SECOND, 2 * SECOND);
         half.limits.add(Limit::Undecided, 2 * SECOND, 3 * SECOND);
         half.limits.add(Limit::Timeout, 3 * SECOND, 4 * SECOND);
-        check(&mut half, &end);
+        check(&mut half.seen(), &end);
         let spans: Vec<_> =
             half.limits.spans.iter().map(|s| (s.from_ns / SECOND, s.to_ns / SECOND, s.limit)).collect();
         assert_eq!(spans, [(0, 1, Limit::Timeout), (1, 3, Limit::Undecided), (3, 4, Limit::Timeout)]);

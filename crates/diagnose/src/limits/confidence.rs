@@ -6,11 +6,11 @@
 use super::check::{is_lossless, BUFFER_SEGMENTS};
 use super::judgment::{Judgment, Share};
 use super::limit::Limit;
+use super::review::{Confidence, Doubt, Evidence, Rival};
+use super::seen::Seen;
 use super::wait::DELAYED_ACK_NS;
 use crate::distance::is_at_host;
 use crate::observer::End;
-use crate::observers::Half;
-use serde::Serialize;
 
 /// Minimum share of the time, and maximum share that the next limit may have of it.
 const MOST: f64 = 0.5;
@@ -29,69 +29,9 @@ const POLICED: u64 = 12;
 /// Minimum share of an application's time in pauses with nothing in flight.
 const PAUSES: f64 = 0.8;
 
-/// How sure a verdict is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Confidence {
-    /// Its figures allow no other limit.
-    Sure,
-    /// The best explanation of several, or of few packets.
-    Likely,
-    /// The capture does not show the limit.
-    #[default]
-    Undecided,
-}
-
-/// Why a verdict is not sure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Doubt {
-    /// It has less than half of the time, or another limit has half as much as it.
-    AnotherIsClose,
-    /// It lasted a few RTTs.
-    FewRtts,
-    /// It alternated with others within a few RTTs.
-    ChangesOften,
-    /// It rests on one or two losses, timers or late ACKs.
-    FewEvents,
-    /// The capture lost packets.
-    LostPackets,
-    /// The capture starts within the connection.
-    NoHandshake,
-    /// The application was seldom silent with nothing in flight.
-    FewPauses,
-    /// The RTT shows no standing queue.
-    NoQueue,
-}
-
-/// What would tell a limit from those that look like it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Evidence {
-    /// A capture at the sender.
-    CaptureAtSender,
-    /// A capture at the receiver.
-    CaptureAtReceiver,
-    /// A capture that starts before the connection.
-    CaptureFromStart,
-    /// The sender's kernel accounts for its limits (`ackwise live`).
-    CountersAtSender,
-    /// A sender that is shaped to less than the rate: a policer then drops nothing.
-    SlowerSender,
-}
-
-/// A limit that would look the same in this capture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Rival {
-    /// The limit.
-    pub limit: Limit,
-    /// What tells them apart.
-    pub told_by: Evidence,
-}
-
 /// The verdict and the figures around it.
 struct Verdict<'a> {
-    half: &'a Half,
+    half: &'a Seen<'a>,
     end: &'a End,
     limit: Limit,
     share: Share,
@@ -99,7 +39,7 @@ struct Verdict<'a> {
 
 impl Verdict<'_> {
     fn judgment(&self) -> &Judgment {
-        &self.half.limits
+        self.half.limits
     }
 
     fn rtt_ns(&self) -> u64 {
@@ -240,7 +180,7 @@ const RIVALS: [Row<Rival>; 10] = [
 ];
 
 /// Says how sure the verdict is, and what would make it surer.
-pub(super) fn weigh(half: &mut Half, end: &End) {
+pub(super) fn weigh(half: &mut Seen<'_>, end: &End) {
     let Some((limit, share)) = half.limits.largest() else { return };
     let verdict = Verdict { half, end, limit, share };
     let (doubts, rivals) = match limit {
@@ -262,6 +202,7 @@ mod tests {
     use super::super::check::tests::{held, sound};
     use super::super::check::{MS, SECOND};
     use super::*;
+    use crate::observers::Half;
 
     /// The verdict's confidence, doubts and rivals after a change.
     fn weighed(
@@ -270,7 +211,7 @@ mod tests {
     ) -> (Confidence, Vec<Doubt>, Vec<Limit>) {
         let (mut half, mut end) = sound(limit);
         change(&mut half, &mut end);
-        weigh(&mut half, &end);
+        weigh(&mut half.seen(), &end);
         let Judgment { confidence, doubts, rivals, .. } = half.limits;
         (confidence, doubts, rivals.into_iter().map(|rival| rival.limit).collect())
     }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! The limits of one direction over time.
 
-use super::check::Refuted;
-use super::confidence::{Confidence, Doubt, Rival};
 use super::interval::Interval;
 use super::limit::Limit;
 use super::path_mtu::PathMtu;
+use super::review::{Confidence, Doubt, Refuted, Rival};
 use super::wait::{Answers, Blocks, Stall};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -34,12 +34,13 @@ mod link;
 mod packed;
 mod path_mtu;
 mod policer;
+mod review;
+mod seen;
 mod wait;
 mod window;
 mod writes;
 
 use crate::observer::{End, Observer};
-use crate::observers::Half;
 use crate::step::{Cause, DataKind, Step};
 use answer::Bursts;
 use intervals::Intervals;
@@ -48,11 +49,11 @@ use path_mtu::Sizes;
 use policer::Losses;
 use wait::{Wait, Waits};
 
-pub use check::{Because, Refuted};
-pub use confidence::{Confidence, Doubt, Evidence, Rival};
 pub use judgment::{Judgment, Share, Span};
 pub use limit::Limit;
 pub use path_mtu::PathMtu;
+pub use review::{Because, Confidence, Doubt, Evidence, Refuted, Rival};
+pub(crate) use seen::Seen;
 pub use wait::{Answers, Blocks, Stall};
 
 /// FASTER: multiple of the policer's rate; PASSED: share of packets above it.
@@ -134,8 +135,7 @@ impl Observer for Limits {
 }
 
 /// Compares the judgment of a half with its other figures, and says how sure it is.
-pub(crate) fn reviewed(mut half: Half, end: &End) -> Half {
-    check::check(&mut half, end);
-    confidence::weigh(&mut half, end);
-    half
+pub(crate) fn review(half: &mut Seen<'_>, end: &End) {
+    check::check(half, end);
+    confidence::weigh(half, end);
 }
