@@ -153,7 +153,9 @@ def put(file: Path, data: bytes) -> Path:
 
 def run(words: list[str], said: Path) -> str:
     """What is wrong with a command; empty: nothing."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # What a fork begins with; the peak of this process may be larger.
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    before = pages * resource.getpagesize() // 1024
     child = os.fork()
     if child == 0:
         with said.open("wb") as out:

@@ -26,15 +26,17 @@ def stranger(path: Path, *, owners: Sequence[int] = (), shared: bool = False) ->
     """Who else could replace what `path` leads to, or "". What does not exist yet is judged by the
     folders above it.
 
-    owners  who may own it; without it, this user and root
+    owners  who may own it; without it, this user and root. Whoever owns / may in any case: in a
+            user namespace that is no known user.
     shared  others may make files in it, as in /tmp
     """
     try:
         whole = path.resolve()
+        trusted = {*(owners or (0, os.geteuid())), Path("/").stat().st_uid}
         for place in (whole, *whole.parents):
             with suppress(FileNotFoundError):
                 found = place.stat()
-                if found.st_uid not in (owners or (0, os.geteuid())):
+                if found.st_uid not in trusted:
                     return f"{place} belongs to user {found.st_uid}"
                 # A group with the number of the owner is the owner's own.
                 group = 0 if found.st_gid == found.st_uid else stat.S_IWGRP
