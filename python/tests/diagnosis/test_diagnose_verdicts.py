@@ -178,9 +178,9 @@ def words(enum: str, file: str) -> set[str]:
 @pytest.mark.parametrize(
     ("enum", "file", "said"),
     [
-        ("Because", "check.rs", CONTRADICTIONS),
-        ("Doubt", "confidence.rs", DOUBTS),
-        ("Evidence", "confidence.rs", EVIDENCE),
+        ("Because", "review.rs", CONTRADICTIONS),
+        ("Doubt", "review.rs", DOUBTS),
+        ("Evidence", "review.rs", EVIDENCE),
     ],
 )
 def test_every_reason_has_its_words(enum: str, file: str, said: dict[str, str]) -> None:
