@@ -186,7 +186,7 @@ def command(
     if outputs.report is not None or figures is not None:
         pictures = {f.name: drawn(f) for one in done for f in one.outcome.figures}
     if figures is not None:
-        figures.mkdir(parents=True, exist_ok=True)
+        files.make_folder(figures)
         for figure, picture in pictures.items():
             files.write_whole(str(figures / f"{figure}.svg"), picture)
 
@@ -197,7 +197,7 @@ def command(
 
     outputs.write(document.of_experiments(done), lambda: document.rows(done), page)
     if plans is not None:
-        plans.mkdir(parents=True, exist_ok=True)
+        files.make_folder(plans)
         for one in done:
             _write_plans(plans, one)
     return 0 if all(c.passed for one in done for c in one.outcome.checks) else EXIT_FAILED

@@ -47,7 +47,7 @@ class KeptResults:
 
     def __init__(self, folder: Path, identity: str) -> None:
         self._folder = folder / sha256(identity.encode()).hexdigest()[:16]
-        self._folder.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self._folder)
 
     def get(self, keys: Sequence[object], run: Callable[[], Results]) -> Results:
         """Results of the runs with these keys: kept ones, else those of `run`, which are kept."""

@@ -35,18 +35,8 @@ fn connection([a, b]: [SocketAddr; 2]) -> Vec<(u64, TcpPacket)> {
 
 /// A connection through every tunnel, with a packet in fragments.
 fn through_tunnels(ends: [SocketAddr; 2]) -> Vec<u8> {
-    let tunnels = [
-        Tunnel::IpInIp,
-        Tunnel::Gre,
-        Tunnel::Vxlan,
-        Tunnel::Geneve,
-        Tunnel::GtpU,
-        Tunnel::L2tp,
-        Tunnel::Teredo,
-        Tunnel::Tzsp,
-    ];
     let mut w = PcapWriter::new(link::ETHERNET, PcapStyle::default());
-    for ((time_ns, packet), tunnel) in connection(ends).iter().zip(tunnels.iter().cycle()) {
+    for ((time_ns, packet), tunnel) in connection(ends).iter().zip(Tunnel::ALL.iter().cycle()) {
         w.frame(*time_ns, &frame(link::ETHERNET, &tunnelled(*tunnel, &packet.to_ip())));
     }
     for part in fragments(&TcpPacket::new(ends[0], ends[1], 201, 21, 60).to_ip(), 40) {

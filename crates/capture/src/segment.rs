@@ -86,7 +86,8 @@ pub enum Tunnel {
 }
 
 impl Tunnel {
-    pub(crate) const ALL: [Tunnel; 8] = [
+    /// Every kind.
+    pub const ALL: [Tunnel; 8] = [
         Tunnel::IpInIp,
         Tunnel::Gre,
         Tunnel::Vxlan,

@@ -4,10 +4,9 @@ own delay."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ackwise.engine import Cancel
+from ackwise.host.leftovers import temporary_folder
 from ackwise.results.stats import Estimate, mean_of
 from ackwise_experiments.band import GROUP, Headline, bands, over, shown
 from ackwise_experiments.bottleneck.case import Case
@@ -87,8 +86,8 @@ def band(
     """All three in each setting, of the experiment `name` in `world`."""
 
     def told(case: Case, cancel: Cancel) -> tuple[float, Named]:
-        with TemporaryDirectory(prefix="ackwise-") as folder:
-            made = make(case, Path(folder), cancel)
+        with temporary_folder() as folder:
+            made = make(case, folder, cancel)
             return reached_mbit_s(made.account), named_by(made.captures["sender"])
 
     def run(steps: list[Step]) -> list[tuple[float, Named]]:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ackwise import engine
 from ackwise.diagnosis import advice
 from ackwise.diagnosis.advice import Advice
 from ackwise.diagnosis.transfer import transfers
 from ackwise.engine import Cancel
+from ackwise.host.leftovers import temporary_folder
 from ackwise_experiments import check
 from ackwise_experiments.bottleneck.build import Made
 from ackwise_experiments.bottleneck.case import Case
@@ -80,8 +80,8 @@ def named_by(capture: Path) -> Named:
 
 def _run_step(make: Make, one: tuple[Step, Case], cancel: Cancel) -> StepResult:
     step, case = one
-    with TemporaryDirectory(prefix="ackwise-") as folder:
-        made = make(case, Path(folder), cancel)
+    with temporary_folder() as folder:
+        made = make(case, folder, cancel)
         named = {place: named_by(made.captures[place]) for place in PLACES}
     return StepResult(step, reached_mbit_s(made.account), made.truth.share, named)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ackwise.bounded import parse_json
 from ackwise.errors import InputError, RunError
-from ackwise.host import environment, namespaces
+from ackwise.host import environment, files, namespaces
 from ackwise.host.leftovers import temporary_folder
 from ackwise.host.programs import (
     CAPTURED,
@@ -82,7 +82,7 @@ def _environment() -> dict[str, str]:
 
 def _prepare(case: Case, folder: Path) -> None:
     """Files and configurations."""
-    (folder / "www").mkdir()
+    files.make_folder(folder / "www")
     for name, size in _FILES.items():
         with (folder / "www" / name).open("wb") as out:
             out.truncate(size)
@@ -177,7 +177,7 @@ def _end(path: Process) -> Mapping[str, Any]:
 
 def _keep(case: Case, folder: Path, to: Path, known: truth.Truth) -> None:
     sender, receiver = truth.ends(case)
-    to.mkdir(parents=True, exist_ok=True)
+    files.make_folder(to)
     for name, kept in (
         (f"{sender}.pcap", "sender.pcap"),
         (f"{receiver}.pcap", "receiver.pcap"),
