@@ -12,7 +12,6 @@ import gzip
 import os
 import random
 import re
-import resource
 import shutil
 import signal
 import sys
@@ -151,11 +150,8 @@ def put(file: Path, data: bytes) -> Path:
     return file
 
 
-def run(words: list[str], said: Path) -> str:
-    """What is wrong with a command; empty: nothing."""
-    # What a fork begins with; the peak of this process may be larger.
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    before = pages * resource.getpagesize() // 1024
+def forked(do: Callable[[], int], said: Path) -> tuple[int, int]:
+    """Exit code of a fork that does it, and the most memory it had, in kB."""
     child = os.fork()
     if child == 0:
         with said.open("wb") as out:
@@ -165,16 +161,23 @@ def run(words: list[str], said: Path) -> str:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         code = 99
         try:
-            code = main.main(words)
+            code = do()
             sys.stdout.flush()
         finally:
             os._exit(code)
     _, status, used = os.wait4(child, 0)
-    code = os.waitstatus_to_exitcode(status)
+    return os.waitstatus_to_exitcode(status), used.ru_maxrss
+
+
+def run(words: list[str], said: Path) -> str:
+    """What is wrong with a command; empty: nothing."""
+    # A fork begins with less than this process has: pages of mapped files are not handed on.
+    _, before = forked(lambda: 0, said)
+    code, peak = forked(lambda: main.main(words), said)
     if code not in (0, 1, 2):
         return f"{SECONDS_MAX} s" if code == -signal.SIGALRM else f"code {code}"
-    if used.ru_maxrss - before > KILOBYTES_MAX:
-        return f"{used.ru_maxrss - before} kB"
+    if peak - before > KILOBYTES_MAX:
+        return f"{peak - before} kB"
     found = _WRONG.search(said.read_bytes())
     return found[0].decode() if found else ""
 
