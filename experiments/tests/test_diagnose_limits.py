@@ -89,6 +89,7 @@ def transfer(limit: str, **given: Any) -> Transfer:
         "flight_max_bytes": 100_000,
         "window_max_bytes": 100_000,
         "link_bytes_per_s": None,
+        "lost_ns": 0,
         "sustained_bytes_per_s": 1e6,
         **given,
     }
@@ -210,12 +211,6 @@ def test_a_shaper_is_set_in_plain_digits() -> None:
     fast = transfer("policer")
     fast.judgment["limits"]["policer"]["bytes"] = 5 * 10**12
     assert advice.of(fast, "policer").line.endswith(" bandwidth 3800000000kbit")
-
-
-def test_what_an_application_leaves_unused_is_not_lost() -> None:
-    idle = transfer("sending-application")
-    assert table.lost_s(idle) == 0
-    assert table.lost_s(transfer("receive-window")) == 10
 
 
 def remedy(one: Transfer) -> str:

@@ -55,6 +55,11 @@ impl Life {
         self.ending
     }
 
+    /// Time of its last packet.
+    pub fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
     /// Time until which more packets may arrive, if the latest one ended the connection.
     pub fn leaves_ns(&self) -> u64 {
         self.last_ns.saturating_add(QUIET_NS)

@@ -2,11 +2,11 @@
 //! Statistics of a capture as JSON, one connection a line: `cargo run --example connections FILE...`
 
 use ackwise_capture::{ReadOptions, Source};
-use std::num::NonZeroUsize;
+use ackwise_diagnose::{diagnose, Effort};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sources: Vec<_> = std::env::args_os().skip(1).map(Source::named).collect();
-    let diagnosis = ackwise_diagnose::diagnose(sources, &ReadOptions::default(), NonZeroUsize::MIN)?;
+    let diagnosis = diagnose(sources, &ReadOptions::default(), &Effort::default())?;
     for connection in &diagnosis.connections {
         println!("{}", serde_json::to_string(connection)?);
     }

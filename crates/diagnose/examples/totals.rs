@@ -4,8 +4,7 @@
 //! WHAT is `diagnosis`, or `statistics`: the figures that tcptrace and tshark also count.
 
 use ackwise_capture::{CaptureError, ReadOptions, Source};
-use ackwise_diagnose::{Counts, Diagnosis, Rtt};
-use std::num::NonZeroUsize;
+use ackwise_diagnose::{Counts, Diagnosis, Effort, Rtt};
 
 /// The allocator of the Python engine.
 #[global_allocator]
@@ -16,12 +15,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [_, what, threads, file] = &arguments[..] else {
         return Err("give WHAT THREADS FILE".into());
     };
-    let threads: NonZeroUsize = threads.parse()?;
+    let effort = Effort { threads: threads.parse()?, ..Effort::default() };
     let (sources, options) = ([Source::file(file)], ReadOptions::default());
     match what.as_str() {
-        "diagnosis" => show(ackwise_diagnose::diagnose(sources, &options, threads), |h| (&h.counts, &h.rtt)),
+        "diagnosis" => show(ackwise_diagnose::diagnose(sources, &options, &effort), |h| (&h.counts, &h.rtt)),
         "statistics" => {
-            show(ackwise_diagnose::statistics(sources, &options, threads), |h| (&h.counts, &h.rtt))
+            show(ackwise_diagnose::statistics(sources, &options, &effort), |h| (&h.counts, &h.rtt))
         }
         _ => return Err("WHAT is diagnosis or statistics".into()),
     }?;

@@ -183,11 +183,13 @@ struct Run {
 }
 
 impl Batch {
+    /// Adds a packet, and returns whether the one before it is of another connection.
     #[inline(always)]
-    pub fn push(&mut self, arrival: Arrival<'_>, hash: u64) {
+    pub fn push(&mut self, arrival: Arrival<'_>, hash: u64) -> bool {
         let Arrival { key, ordinal, headers, sacks, accecn } = arrival;
         // A different hash avoids looking at the run.
-        if self.last_hash != hash || self.runs.last().map_or(true, |run| run.key != key) {
+        let begins = self.last_hash != hash || self.runs.last().map_or(true, |run| run.key != key);
+        if begins {
             self.last_hash = hash;
             let places = [self.packets.len(), self.sacks.len(), self.accecn.len()];
             let [from, sacks_from, accecn_from] = places.map(|n| n as u32);
@@ -202,6 +204,7 @@ impl Batch {
         if !sacks.is_empty() || accecn.is_some() {
             self.push_options(sacks, accecn);
         }
+        begins
     }
 
     #[inline(never)]

@@ -180,6 +180,13 @@ pub struct Counts {
     sacked_bytes: u64,
 }
 
+impl Counts {
+    /// Payload without retransmissions but with what the capture lost, bytes.
+    pub(crate) fn whole_bytes(&self) -> u64 {
+        self.sent.new_bytes + self.acks.missed_bytes
+    }
+}
+
 impl Observer for Counts {
     type Report = Self;
 

@@ -3,11 +3,10 @@
 //!
 //! ```no_run
 //! use ackwise_capture::{ReadOptions, Source};
-//!
-//! use std::num::NonZeroUsize;
+//! use ackwise_diagnose::{diagnose, Effort};
 //!
 //! let sources = [Source::file("trace.pcap")];
-//! let diagnosis = ackwise_diagnose::diagnose(sources, &ReadOptions::default(), NonZeroUsize::MIN)?;
+//! let diagnosis = diagnose(sources, &ReadOptions::default(), &Effort::default())?;
 //! for connection in &diagnosis.connections {
 //!     let [there, back] = &connection.halves;
 //!     println!("{} bytes there, {} back", there.counts.sent.new_bytes, back.counts.sent.new_bytes);
@@ -20,7 +19,8 @@
 //! packet once, as a [`step::Step`]; `observers` watch the steps. A connection has two halves:
 //! the data of one endpoint, with its acknowledgment by the other.
 //!
-//! Input is untrusted: nothing panics, and memory is bounded for each connection.
+//! Input is untrusted: nothing panics. Memory is bounded for each connection, and so is the number
+//! of connections that are followed and reported ([`Effort`]).
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -39,7 +39,9 @@ mod ecn_bytes;
 mod flow;
 mod half;
 mod idents;
+mod kept;
 mod key;
+mod lately;
 pub mod limits;
 mod observer;
 mod observers;
@@ -60,6 +62,7 @@ mod window;
 pub use acks::Acking;
 pub use counts::{AckCounts, ByCause, Counts, SentCounts};
 pub use distance::AT_HOST_NS;
+pub use kept::LeftOut;
 pub use observer::{End, Observer};
 pub use observers::{Half, Statistics};
 pub use rate::{Gaps, Rate};
@@ -71,6 +74,7 @@ use ackwise_capture::{packets_into, CaptureError, CaptureNotes, Packet, ReadOpti
 #[cfg(test)]
 use ackwise_link as _;
 use batch::{Arrival, Headers};
+use kept::Worth;
 use key::Key;
 use observers::{All, Counted};
 use serde::Serialize;
@@ -88,19 +92,45 @@ pub struct Diagnosis<H = Half> {
     pub notes: CaptureNotes,
     /// Connections in the order of their first packets.
     pub connections: Vec<Box<Connection<H>>>,
+    /// Connections beyond [`Effort::kept_most`].
+    pub left_out: LeftOut,
+    /// Number of connections that ended because [`Effort::open_most`] others were open and less
+    /// idle; their later packets count as another connection.
+    pub cut_connections: u64,
 }
 
-/// Diagnoses the connections of all sources together, in one pass. The result is the same for any
-/// number of threads.
+/// What a diagnosis may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Threads, of which one reads.
+    pub threads: NonZeroUsize,
+    /// Connections that are followed at a time, about 10 kB each.
+    pub open_most: usize,
+    /// Connections that are reported, about 5 kB each: those that lost most time, then those with
+    /// most bytes.
+    pub kept_most: usize,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Effort { threads: NonZeroUsize::MIN, open_most: 1 << 13, kept_most: 10_000 }
+    }
+}
+
+/// Diagnoses the connections of all sources together, in one pass and bounded memory. The result is
+/// the same for any number of threads.
 ///
 /// # Errors
 /// The errors of [`ackwise_capture::packets`].
 pub fn diagnose<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
-    threads: NonZeroUsize,
+    effort: &Effort,
 ) -> Result<Diagnosis, CaptureError> {
-    observe::<All>(sources, options, threads)
+    observe::<All>(sources, options, effort, |half| {
+        let lost_ns = half.limits.lost_ns;
+        ((lost_ns + LOST_NS / 2) / LOST_NS, half.counts.whole_bytes())
+    })
 }
 
 /// Like [`diagnose`], without judgments: statistics only, in a third of the time.
@@ -110,27 +140,28 @@ pub fn diagnose<'a>(
 pub fn statistics<'a>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
-    threads: NonZeroUsize,
+    effort: &Effort,
 ) -> Result<Diagnosis<Statistics>, CaptureError> {
-    observe::<Counted>(sources, options, threads)
+    observe::<Counted>(sources, options, effort, |half| (0, half.counts.whole_bytes()))
 }
 
 fn observe<'a, O: Observer + Send>(
     sources: impl IntoIterator<Item = Source<'a>>,
     options: &ReadOptions<'_>,
-    threads: NonZeroUsize,
+    effort: &Effort,
+    worth: fn(&O::Report) -> Worth,
 ) -> Result<Diagnosis<O::Report>, CaptureError>
 where
     O::Report: Send,
 {
     let read = |shelves: &mut Shelves<'_, O>| arrivals(sources, options, shelves);
-    let (notes, mut connections) = shelves::follow(threads, read)?;
-    connections.sort_unstable_by_key(|c| c.index);
-    for (connection, index) in connections.iter_mut().zip(0..) {
-        connection.index = index;
-    }
-    Ok(Diagnosis { notes, connections })
+    let (notes, kept) = shelves::follow(effort, worth, read)?;
+    let (connections, left_out, cut_connections) = kept.finish();
+    Ok(Diagnosis { notes, connections, left_out, cut_connections })
 }
+
+/// Times lost are compared in steps of 0.1 s.
+const LOST_NS: u64 = 100_000_000;
 
 /// Assigns each packet its time and its position in the capture.
 struct Arrivals<'t, T> {

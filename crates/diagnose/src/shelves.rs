@@ -10,10 +10,13 @@
 
 use crate::batch::{Arrival, Batch, Headers, Segment};
 use crate::flow::Flow;
+use crate::kept::{Kept, Worth};
 use crate::key::Seeds;
+use crate::lately::Lately;
 use crate::observer::Observer;
 use crate::report::{Connection, Ending};
-use crate::table::{Arrive, Follow, Name, Table};
+use crate::table::{Arrive, Follow, Idle, Name, Table};
+use crate::Effort;
 use std::hash::BuildHasher;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -29,31 +32,33 @@ const TOGETHER: usize = 64;
 /// they are followed, and that they take little memory.
 const TOGETHER_LEAST: usize = 1 << 12;
 const TOGETHER_MOST: usize = 1 << 19;
-
-// A connection takes kilobytes: move a box instead.
-type Connections<O> = Vec<Box<Connection<<O as Observer>::Report>>>;
+/// Maximum number of new connections in the packets that wait together, which bounds memory where
+/// each packet begins one.
+const NEW_MOST: usize = 1 << 12;
 
 /// Runs `read` in this thread and follows in the given number of threads; returns the connections
-/// in any order.
+/// that are worth most.
 pub(crate) fn follow<O: Observer + Send, T, E>(
-    threads: NonZeroUsize,
+    effort: &Effort,
+    worth: fn(&O::Report) -> Worth,
     read: impl FnOnce(&mut Shelves<'_, O>) -> Result<T, E>,
-) -> Result<(T, Connections<O>), E>
+) -> Result<(T, Kept<O::Report>), E>
 where
     O::Report: Send,
 {
-    let hall = &Hall::default();
+    let hall = Hall::new(Kept::new(effort.kept_most, worth));
     let read = thread::scope(|scope| {
-        for _ in 1..threads.get() {
+        let hall = &hall;
+        for _ in 1..effort.threads.get() {
             scope.spawn(|| hall.work());
         }
-        let mut shelves = Shelves::new(hall, threads == NonZeroUsize::MIN);
+        let mut shelves = Shelves::new(hall, effort);
         let read = read(&mut shelves)?;
         shelves.hand_over(true);
         hall.help(Range::next);
         Ok(read)
     })?;
-    Ok((read, hall.connections()))
+    Ok((read, hall.kept.into_inner().unwrap_or_else(PoisonError::into_inner)))
 }
 
 /// A thread that panicked leaves nothing that another one would use; the panic continues in the
@@ -68,32 +73,43 @@ struct Shelf<O: Observer> {
     table: Option<Table<Flows<O>>>,
     /// Whether no packets follow those that wait.
     is_last: bool,
-    over: Connections<O>,
+    /// Before these packets are followed, connections idle for longer than this one end.
+    lets_go: Option<Idle>,
 }
 
 impl<O: Observer> Default for Shelf<O> {
     fn default() -> Self {
         let flows = Flows { over: Vec::new() };
-        Shelf { waiting: Batch::default(), table: Some(Table::new(flows)), is_last: false, over: Vec::new() }
+        Shelf { waiting: Batch::default(), table: Some(Table::new(flows)), is_last: false, lets_go: None }
     }
 }
 
 impl<O: Observer> Shelf<O> {
-    fn follow(&mut self) {
-        if let Some(table) = &mut self.table {
-            if let Some(first_ns) = self.waiting.first_ns() {
-                table.hand_out(first_ns);
-            }
-            self.waiting.drain(|key, burst| table.add(key, burst));
+    /// Number of open connections.
+    fn open(&self) -> usize {
+        self.table.as_ref().map_or(0, Table::open)
+    }
+
+    fn follow(&mut self, kept: &Mutex<Kept<O::Report>>) {
+        let Some(table) = &mut self.table else { return };
+        if let Some(first_ns) = self.waiting.first_ns() {
+            table.hand_out(first_ns);
         }
+        let cut = self.lets_go.take().map_or(0, |idle| table.let_go(idle));
+        self.waiting.drain(|key, burst| table.add(key, burst));
+        let mut over = std::mem::take(&mut table.follow().over);
         if self.is_last {
-            self.over.extend(self.table.take().into_iter().flat_map(|table| table.finish().over));
+            over.extend(self.table.take().into_iter().flat_map(|table| table.finish().over));
+        }
+        if cut > 0 || !over.is_empty() {
+            lock(kept).add(over, cut);
         }
     }
 }
 
 struct Flows<O: Observer> {
-    over: Connections<O>,
+    // A connection takes kilobytes: move a box instead.
+    over: Vec<Box<Connection<O::Report>>>,
 }
 
 impl<O: Observer> Follow for Flows<O> {
@@ -124,6 +140,7 @@ struct Hall<O: Observer> {
     shelves: Vec<Mutex<Shelf<O>>>,
     turn: Mutex<Turn>,
     came: Condvar,
+    kept: Mutex<Kept<O::Report>>,
 }
 
 /// Progress with the packets that were handed over last.
@@ -135,14 +152,13 @@ struct Turn {
     is_over: bool,
 }
 
-impl<O: Observer> Default for Hall<O> {
-    fn default() -> Self {
-        let turn = Mutex::new(Turn { left: 0..0, is_over: false });
-        Hall { shelves: (0..SHELVES).map(|_| Mutex::default()).collect(), turn, came: Condvar::new() }
-    }
-}
-
 impl<O: Observer> Hall<O> {
+    fn new(kept: Kept<O::Report>) -> Self {
+        let shelves = (0..SHELVES).map(|_| Mutex::default()).collect();
+        let turn = Mutex::new(Turn { left: 0..0, is_over: false });
+        Hall { shelves, turn, came: Condvar::new(), kept: Mutex::new(kept) }
+    }
+
     /// Follows shelf after shelf, waiting for more until reading has ended.
     fn work(&self) {
         loop {
@@ -161,12 +177,8 @@ impl<O: Observer> Hall<O> {
     fn help(&self, take: fn(&mut Range<usize>) -> Option<usize>) {
         loop {
             let Some(shelf) = take(&mut lock(&self.turn).left) else { return };
-            lock(&self.shelves[shelf]).follow();
+            lock(&self.shelves[shelf]).follow(&self.kept);
         }
-    }
-
-    fn connections(&self) -> Connections<O> {
-        self.shelves.iter().flat_map(|shelf| std::mem::take(&mut lock(shelf).over)).collect()
     }
 }
 
@@ -179,14 +191,37 @@ pub(crate) struct Shelves<'h, O: Observer> {
     packets: usize,
     /// Number of packets handed over together.
     most: usize,
+    /// Connections of the packets so far, and how many were new since the last hand-over.
+    lately: Lately,
+    new: usize,
+    /// Maximum number of open connections.
+    open_most: usize,
     /// Whether no other thread follows.
     is_alone: bool,
 }
 
 impl<'h, O: Observer> Shelves<'h, O> {
-    fn new(hall: &'h Hall<O>, is_alone: bool) -> Self {
-        let batches = (0..SHELVES).map(|_| Batch::default()).collect();
-        Shelves { hall, seeds: Seeds::default(), batches, packets: 0, most: TOGETHER_LEAST, is_alone }
+    fn new(hall: &'h Hall<O>, effort: &Effort) -> Self {
+        Shelves {
+            hall,
+            seeds: Seeds::default(),
+            batches: (0..SHELVES).map(|_| Batch::default()).collect(),
+            packets: 0,
+            most: TOGETHER_LEAST,
+            lately: Lately::default(),
+            new: 0,
+            open_most: effort.open_most,
+            is_alone: effort.threads == NonZeroUsize::MIN,
+        }
+    }
+
+    /// Of too many open connections, the one idle longest that stays. Depends on the packets
+    /// alone, not on the threads: all that was handed over is followed.
+    fn last_to_stay(&self, open: usize) -> Idle {
+        let mut idle = Vec::with_capacity(open);
+        let shelves = self.hall.shelves.iter();
+        shelves.for_each(|shelf| idle.extend(lock(shelf).table.iter().flat_map(Table::idle)));
+        *idle.select_nth_unstable(open - self.open_most).1
     }
 
     /// Hands over the collected packets; those handed over before are finished first, with this
@@ -195,23 +230,32 @@ impl<'h, O: Observer> Shelves<'h, O> {
     #[inline(never)]
     fn hand_over(&mut self, is_last: bool) {
         self.hall.help(Range::next);
-        let mut connections = 0;
-        for (shelf, batch) in self.hall.shelves.iter().zip(&mut self.batches) {
+        let kept = &self.hall.kept;
+        let mut open = 0;
+        for shelf in &self.hall.shelves {
             let mut shelf = lock(shelf);
             // Taken by a thread that has not started on it.
-            shelf.follow();
+            shelf.follow(kept);
+            open += shelf.open();
+        }
+        let lets_go = (open > self.open_most).then(|| self.last_to_stay(open));
+        if lets_go.is_some() {
+            // What ends may come back.
+            self.lately = Lately::default();
+        }
+        for (shelf, batch) in self.hall.shelves.iter().zip(&mut self.batches) {
+            let mut shelf = lock(shelf);
             std::mem::swap(&mut shelf.waiting, batch);
-            shelf.is_last = is_last;
+            (shelf.is_last, shelf.lets_go) = (is_last, lets_go);
             if self.is_alone {
-                shelf.follow();
+                shelf.follow(kept);
                 std::mem::swap(&mut shelf.waiting, batch);
             }
-            connections += shelf.table.as_ref().map_or(0, Table::open);
         }
-        self.most = (TOGETHER * connections).clamp(TOGETHER_LEAST, TOGETHER_MOST);
+        self.most = (TOGETHER * open).clamp(TOGETHER_LEAST, TOGETHER_MOST);
         // Some shelves receive more packets than others.
         self.batches.iter_mut().for_each(|batch| batch.reserve(self.most / SHELVES * 5 / 4));
-        self.packets = 0;
+        (self.packets, self.new) = (0, 0);
         lock(&self.hall.turn).left = 0..SHELVES;
         self.hall.came.notify_all();
     }
@@ -221,9 +265,11 @@ impl<O: Observer> Arrive for Shelves<'_, O> {
     #[inline(always)]
     fn arrive(&mut self, arrival: Arrival<'_>) {
         let hash = self.seeds.hash_one(arrival.key);
-        self.batches[hash as usize % SHELVES].push(arrival, hash);
+        if self.batches[hash as usize % SHELVES].push(arrival, hash) {
+            self.new += usize::from(self.lately.adds(hash));
+        }
         self.packets += 1;
-        if self.packets == self.most {
+        if self.packets >= self.most || self.new == NEW_MOST {
             self.hand_over(false);
         }
     }

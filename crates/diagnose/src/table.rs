@@ -43,6 +43,10 @@ pub(crate) struct Table<F: Follow> {
     ended: Ended,
 }
 
+/// Time of the last packet, and number of packets in the capture before the first: what has been
+/// idle longest is the least.
+pub(crate) type Idle = (u64, u64);
+
 /// Ended connections and the times at which they may be delivered, roughly in order of time.
 type Ended = VecDeque<(u64, Key, u64)>;
 
@@ -85,6 +89,11 @@ impl<F: Follow> Table<F> {
         }
     }
 
+    /// What consumes the packets.
+    pub fn follow(&mut self) -> &mut F {
+        &mut self.follow
+    }
+
     /// Number of connections to which more packets may belong.
     pub fn open(&self) -> usize {
         self.open.len()
@@ -102,6 +111,23 @@ impl<F: Follow> Table<F> {
                 None => {}
             }
         }
+    }
+
+    /// How long each open connection has been idle.
+    pub fn idle(&self) -> impl Iterator<Item = Idle> + '_ {
+        self.open.values().map(|open| (open.life.last_ns(), open.index))
+    }
+
+    /// Delivers the open connections that have been idle longer than this one, and returns how many
+    /// of them no packet had ended.
+    pub fn let_go(&mut self, than: Idle) -> u64 {
+        let is_idle = |(_, open): &(&Key, &Open<_>)| (open.life.last_ns(), open.index) < than;
+        let idle: Vec<Key> = self.open.iter().filter(is_idle).map(|(key, _)| *key).collect();
+        let cut = idle.iter().filter(|key| self.open[key].life.ending() == Ending::Open).count();
+        idle.iter().for_each(|key| self.close(key));
+        let open = &self.open;
+        self.ended.retain(|(_, key, index)| open.get(key).is_some_and(|open| open.index == *index));
+        cut as u64
     }
 
     fn close(&mut self, key: &Key) {

@@ -5,10 +5,9 @@ use ackwise_capture::tcp_flag::{ACK, PSH, SYN};
 use ackwise_capture::write::{frame, PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
 use ackwise_diagnose::acks::{AckHabits, Confidence, Offload, Undecided};
-use ackwise_diagnose::Acking;
+use ackwise_diagnose::{Acking, Effort};
 use ackwise_link as _;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 
 const MS: u64 = 1_000_000;
 const MSS: u32 = 1460;
@@ -75,7 +74,7 @@ impl Script {
         let found = ackwise_diagnose::diagnose(
             [Source::reader(&bytes[..], "script")],
             &ReadOptions::default(),
-            NonZeroUsize::MIN,
+            &Effort::default(),
         );
         let found = found.expect("readable");
         found

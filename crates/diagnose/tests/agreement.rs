@@ -5,11 +5,10 @@
 use ackwise_capture::tcp_flag::{ACK, AE, CWR, ECE, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
-use ackwise_diagnose::{diagnose, Connection};
+use ackwise_diagnose::{diagnose, Connection, Effort};
 use ackwise_link as _;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -232,7 +231,7 @@ fn name_of(capture: &Path) -> String {
 /// The connections of a capture, with times since 1970.
 fn connections(capture: &Path) -> Vec<Connection> {
     let found =
-        diagnose([Source::file(capture)], &ReadOptions::default(), NonZeroUsize::MIN).expect("readable");
+        diagnose([Source::file(capture)], &ReadOptions::default(), &Effort::default()).expect("readable");
     let start_ns = found.notes.start_unix_ns;
     let since_1970 = |mut connection: Box<Connection>| {
         connection.start_ns += start_ns;

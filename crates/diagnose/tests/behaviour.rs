@@ -5,7 +5,7 @@ use ackwise_capture::tcp_flag::{ACK, AE, CWR, ECE, FIN, PSH, RST, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
 use ackwise_diagnose::limits::{Confidence, Judgment, Limit};
-use ackwise_diagnose::{diagnose, statistics, Connection};
+use ackwise_diagnose::{diagnose, statistics, Connection, Diagnosis, Effort, LeftOut};
 use ackwise_link as _;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -87,7 +87,7 @@ impl Talk {
 
     fn connections(self) -> Vec<Connection> {
         let bytes = self.writer.into_bytes();
-        diagnose([Source::reader(&bytes[..], "made")], &ReadOptions::default(), NonZeroUsize::MIN)
+        diagnose([Source::reader(&bytes[..], "made")], &ReadOptions::default(), &Effort::default())
             .expect("readable")
             .connections
             .into_iter()
@@ -498,7 +498,7 @@ fn connections_do_not_end_early_because_others_went_on() {
     (100..700).for_each(|port| put(300_000, port, ACK));
     let bytes = writer.into_bytes();
     let source = Source::reader(&bytes[..], "made");
-    let found = diagnose([source], &ReadOptions::default(), NonZeroUsize::MIN).expect("readable");
+    let found = diagnose([source], &ReadOptions::default(), &Effort::default()).expect("readable");
     let packets: Vec<_> = found.connections.iter().map(|c| c.packets).collect();
     assert_eq!(packets, [[2; 100].as_slice(), &[5000], &[1; 600]].concat());
 }
@@ -511,7 +511,8 @@ fn any_number_of_threads_finds_the_same() {
         let told = [1, 2, 3, 8].map(|threads| {
             let source = Source::reader(&bytes[..], "made");
             let threads = NonZeroUsize::new(threads).expect("above 0");
-            let diagnosis = diagnose([source], &ReadOptions::default(), threads).expect("readable");
+            let effort = Effort { threads, ..Effort::default() };
+            let diagnosis = diagnose([source], &ReadOptions::default(), &effort).expect("readable");
             assert!(diagnosis.connections.len() >= least);
             serde_json::to_string(&diagnosis.connections).expect("plain values")
         });
@@ -523,8 +524,8 @@ fn any_number_of_threads_finds_the_same() {
 fn statistics_are_those_of_the_diagnosis() {
     let bytes = jumble(5_000, 100);
     let source = || [Source::reader(&bytes[..], "made")];
-    let whole = diagnose(source(), &ReadOptions::default(), NonZeroUsize::MIN).expect("readable");
-    let plain = statistics(source(), &ReadOptions::default(), NonZeroUsize::MIN).expect("readable");
+    let whole = diagnose(source(), &ReadOptions::default(), &Effort::default()).expect("readable");
+    let plain = statistics(source(), &ReadOptions::default(), &Effort::default()).expect("readable");
     assert_eq!(whole.connections.len(), plain.connections.len());
     for (whole, plain) in whole.connections.iter().zip(&plain.connections) {
         assert_eq!(whole.packets, plain.packets);
@@ -573,4 +574,48 @@ fn what_a_sender_repeats_and_its_receiver_acknowledges_is_what_is_counted() {
         assert_eq!((acks.advancing, acks.unseen_bytes), (advancing, 0), "seed {seed}");
         assert_eq!(sent.out_of_order_packets + sent.gaps, 0, "seed {seed}");
     }
+}
+
+#[test]
+fn what_is_left_out_is_counted_and_worth_less() {
+    let bytes = jumble(20_000, 300);
+    let of = |threads, open_most, kept_most| {
+        let threads = NonZeroUsize::new(threads).expect("above 0");
+        let effort = Effort { threads, open_most, kept_most };
+        let source = Source::reader(&bytes[..], "made");
+        diagnose([source], &ReadOptions::default(), &effort).expect("readable")
+    };
+    let whole = of(1, 1 << 14, 10_000);
+    assert_eq!((whole.left_out, whole.cut_connections), (LeftOut::default(), 0));
+    let lost_and_bytes = |c: &Connection| {
+        let of = |h: &ackwise_diagnose::Half| {
+            (h.limits.lost_ns.saturating_add(50_000_000) / 100_000_000, bytes_of(h))
+        };
+        (c.halves.iter().map(of).max(), std::cmp::Reverse(c.index))
+    };
+    let mut worth: Vec<_> = whole.connections.iter().map(|c| lost_and_bytes(c)).collect();
+    worth.sort_unstable();
+    let few = of(1, 1 << 14, 40);
+    let kept: Vec<_> = few.connections.iter().map(|c| c.index).collect();
+    let mut expected: Vec<_> = worth[worth.len() - 40..].iter().map(|(_, index)| index.0).collect();
+    expected.sort_unstable();
+    assert_eq!(kept, expected);
+    let told = |d: &Diagnosis| serde_json::to_string(&d.connections).expect("plain values");
+    for one in &few.connections {
+        let same = whole.connections.iter().find(|c| c.index == one.index).expect("kept there, too");
+        assert_eq!(format!("{one:?}"), format!("{same:?}"));
+    }
+    for (open_most, kept_most) in [(1 << 14, 40), (50, 10_000), (50, 40), (1, 0)] {
+        let found = [1, 2, 3, 8].map(|threads| of(threads, open_most, kept_most));
+        let packets: u64 = found[0].connections.iter().map(|c| c.packets).sum();
+        assert_eq!(packets + found[0].left_out.packets, whole.notes.tcp_packets);
+        assert_eq!(found[0].cut_connections > 0, open_most < 300);
+        assert!(found.iter().all(|one| told(one) == told(&found[0])
+            && one.left_out == found[0].left_out
+            && one.cut_connections == found[0].cut_connections));
+    }
+}
+
+fn bytes_of(half: &ackwise_diagnose::Half) -> u64 {
+    half.counts.sent.new_bytes + half.counts.acks.missed_bytes
 }

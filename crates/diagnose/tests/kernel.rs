@@ -3,9 +3,8 @@
 //! receiving host.
 
 use ackwise_capture::{ReadOptions, Source};
-use ackwise_diagnose::{diagnose, ByCause};
+use ackwise_diagnose::{diagnose, ByCause, Effort};
 use ackwise_link as _;
-use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// Counters of the sending host at the end of its captures.
@@ -53,7 +52,7 @@ struct Found {
 fn acks(name: &str) -> (u64, u64) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/captures/{name}.pcap.gz"));
     let diagnosis =
-        diagnose([Source::file(path)], &ReadOptions::default(), NonZeroUsize::MIN).expect("readable");
+        diagnose([Source::file(path)], &ReadOptions::default(), &Effort::default()).expect("readable");
     let half = &diagnosis.connections.first().expect("a connection").halves[1];
     let thinning = half.acking.thinning.as_ref().expect("Linux counts its packets");
     (half.counts.acks.pure, thinning.missing_acks)
@@ -80,7 +79,7 @@ fn acks_that_were_lost_on_the_way_are_counted_where_they_did_not_come() {
 fn found(name: &str) -> Found {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/captures/{name}.pcap.gz"));
     let diagnosis =
-        diagnose([Source::file(path)], &ReadOptions::default(), NonZeroUsize::MIN).expect("readable");
+        diagnose([Source::file(path)], &ReadOptions::default(), &Effort::default()).expect("readable");
     let mut found = Found::default();
     for connection in &diagnosis.connections {
         let counts = &connection.halves[1].counts;

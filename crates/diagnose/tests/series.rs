@@ -4,9 +4,8 @@
 
 use ackwise_capture::{ReadOptions, Source};
 use ackwise_diagnose::series::{series, Mark, Series, Wanted};
-use ackwise_diagnose::{diagnose, Connection};
+use ackwise_diagnose::{diagnose, Connection, Effort};
 use ackwise_link as _;
-use std::num::NonZeroUsize;
 
 const CAPTURES: [&str; 3] = ["bulk", "request-response", "stream"];
 
@@ -22,7 +21,7 @@ fn each_transfer(mut check: impl FnMut(&Connection, usize, &dyn Fn(usize) -> Ser
     let options = ReadOptions::default();
     for name in CAPTURES {
         let read = || [Source::file(path(name))];
-        let found = diagnose(read(), &options, NonZeroUsize::MIN).expect("it is a capture");
+        let found = diagnose(read(), &options, &Effort::default()).expect("it is a capture");
         for connection in &found.connections {
             for of in [0, 1] {
                 let drawn = |most| {
@@ -85,7 +84,8 @@ fn extremes_survive_when_points_become_one() {
 #[test]
 fn a_transfer_that_is_not_there_has_no_points() {
     let options = ReadOptions::default();
-    let found = diagnose([Source::file(path("bulk"))], &options, NonZeroUsize::MIN).expect("it is a capture");
+    let found =
+        diagnose([Source::file(path("bulk"))], &options, &Effort::default()).expect("it is a capture");
     let other = Wanted { start_ns: 1 << 60, ..wanted(&found.connections[0], 0, 10) };
     let (_, drawn) = series([Source::file(path("bulk"))], &options, &[other]).expect("the same file");
     assert!(drawn[0].data.points().is_empty() && drawn[0].acks.points().is_empty());

@@ -9,10 +9,9 @@ use ackwise_capture::write::{frame, PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
 use ackwise_core as _;
 use ackwise_diagnose::acks::Thinner;
-use ackwise_diagnose::Acking;
+use ackwise_diagnose::{Acking, Effort};
 use ackwise_link as _;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 
 const US: u64 = 1000;
 const MS: u64 = 1000 * US;
@@ -206,7 +205,7 @@ impl Stream {
         let found = ackwise_diagnose::diagnose(
             [Source::reader(&bytes[..], "stream")],
             &ReadOptions::default(),
-            NonZeroUsize::MIN,
+            &Effort::default(),
         );
         let connection = found.expect("readable").connections.into_iter().next().expect("a connection");
         connection.halves.into_iter().next().expect("a half").acking

@@ -6,10 +6,9 @@ use ackwise_capture::tcp_flag::{ACK, FIN, PSH, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
 use ackwise_diagnose::limits::Limit;
-use ackwise_diagnose::{diagnose, Connection};
+use ackwise_diagnose::{diagnose, Connection, Effort};
 use ackwise_link as _;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 
 const START_NS: u64 = 1_700_000_000_000_000_000;
 const MS: u64 = 1_000_000;
@@ -180,7 +179,7 @@ impl Talk {
         }
         let bytes = writer.into_bytes();
         let source = [Source::reader(&bytes[..], "made")];
-        let found = diagnose(source, &ReadOptions::default(), NonZeroUsize::MIN).expect("readable");
+        let found = diagnose(source, &ReadOptions::default(), &Effort::default()).expect("readable");
         assert_eq!(found.connections.len(), 1);
         *found.connections.into_iter().next().expect("a connection")
     }

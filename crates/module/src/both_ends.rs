@@ -64,7 +64,7 @@ pub fn measure_run(
     let wanted =
         serde_json::from_str(wanted_json).map_err(|e| EngineError::new_err(format!("wanted: {e}")))?;
     py.allow_threads(|| {
-        let found = reading(None, |options| both_ends::measure(&run, &wanted, options))?;
+        let found = reading(None, None, |options| both_ends::measure(&run, &wanted, options))?;
         let mut samples = vec![Samples::default(); groups.into()];
         let mut flows = Vec::new();
         for (mut found, group) in found.into_iter().zip(groups_of) {
@@ -106,7 +106,9 @@ pub fn follow_flow<'py>(
 ) -> PyResult<Option<(i64, i64, Vec<PacketRow<'py>>)>> {
     let run = run(paths, server, first_port)?;
     let found = py.allow_threads(|| {
-        reading(None, |options| both_ends::follow(&run, flow, down, trace_first_ns, duration_ns, options))
+        reading(None, None, |options| {
+            both_ends::follow(&run, flow, down, trace_first_ns, duration_ns, options)
+        })
     })?;
     let Some(found) = found else { return Ok(None) };
     let no_sacks = PyTuple::empty(py);
@@ -125,5 +127,5 @@ pub fn follow_flow<'py>(
 #[pyfunction]
 pub fn lost_packets(py: Python<'_>, paths: Vec<String>, server: &str, first_port: u16) -> PyResult<String> {
     let run = run(paths, server, first_port)?;
-    py.allow_threads(|| json(&reading(None, |options| both_ends::losses(&run, options))?))
+    py.allow_threads(|| json(&reading(None, None, |options| both_ends::losses(&run, options))?))
 }

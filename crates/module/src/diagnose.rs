@@ -3,6 +3,7 @@
 
 use crate::reading::{reading, Cancel, EngineError};
 use ackwise_capture::{in_order, CaptureNotes, ReadOptions, Source};
+use ackwise_diagnose::{Effort, LeftOut};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use serde_json::json;
@@ -18,6 +19,8 @@ struct Notes<'a> {
     #[serde(flatten)]
     notes: &'a CaptureNotes,
     dropped_packets: Option<u64>,
+    left_out: LeftOut,
+    cut_connections: u64,
 }
 
 /// A diagnosis whose connections are JSON texts, converted one by one: as Python objects they would
@@ -29,8 +32,9 @@ pub struct Diagnosis(ackwise_diagnose::Diagnosis);
 impl Diagnosis {
     /// JSON of everything except the connections.
     fn notes(&self) -> PyResult<String> {
-        let notes = &self.0.notes;
-        json(&Notes { notes, dropped_packets: notes.dropped_packets() })
+        let ackwise_diagnose::Diagnosis { notes, left_out, cut_connections, .. } = &self.0;
+        let dropped_packets = notes.dropped_packets();
+        json(&Notes { notes, dropped_packets, left_out: *left_out, cut_connections: *cut_connections })
     }
 
     fn __len__(&self) -> usize {
@@ -55,7 +59,7 @@ impl Diagnosis {
                 "limits": {
                     "limits": limits.limits,
                     "confidence": limits.confidence,
-                    "link_bytes_per_s": limits.link_bytes_per_s,
+                    "lost_ns": limits.lost_ns,
                 },
             })
         });
@@ -66,22 +70,27 @@ impl Diagnosis {
     }
 }
 
-/// Diagnoses several captures together ("-": standard input), with this many threads.
+/// Diagnoses several captures together ("-": standard input), with this many threads. Keeps so many
+/// connections, or as many as by default if that is more.
 #[pyfunction]
-#[pyo3(signature = (paths, threads=NonZeroUsize::MIN, cancel=None))]
+#[pyo3(signature = (paths, threads=NonZeroUsize::MIN, cancel=None, progress=None, kept=0))]
 pub fn diagnose(
     py: Python<'_>,
     paths: Vec<String>,
     threads: NonZeroUsize,
     cancel: Option<&Cancel>,
+    progress: Option<Py<PyAny>>,
+    kept: usize,
 ) -> PyResult<Diagnosis> {
     let flag = cancel.map(|c| c.0.as_ref());
+    let default = Effort::default();
+    let effort = Effort { threads, kept_most: default.kept_most.max(kept), ..default };
     py.allow_threads(|| {
         let once = paths.iter().any(|path| path == "-");
         let read = |options: &ReadOptions<'_>| {
-            ackwise_diagnose::diagnose(paths.iter().map(Source::named), options, threads)
+            ackwise_diagnose::diagnose(paths.iter().map(Source::named), options, &effort)
         };
-        let found = reading(flag, |options| match once {
+        let found = reading(flag, progress.as_ref(), |options| match once {
             true => read(options),
             false => in_order(options, read, |found| &found.notes),
         });
@@ -98,6 +107,6 @@ pub fn diagnosis_series(py: Python<'_>, paths: Vec<String>, wanted_json: &str) -
         let read = |options: &ReadOptions<'_>| {
             ackwise_diagnose::series::series(paths.iter().map(Source::file), options, &wanted)
         };
-        json(&reading(None, |options| in_order(options, read, |found| &found.0))?.1)
+        json(&reading(None, None, |options| in_order(options, read, |found| &found.0))?.1)
     })
 }

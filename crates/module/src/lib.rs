@@ -156,7 +156,7 @@ fn arrivals(py: Python<'_>, path: &str, most: usize) -> PyResult<String> {
         // (bytes, connection, direction); the last one wins a tie.
         let mut place = (0, 0, 0);
         let mut largest = None;
-        let capture = reading(None, |options| {
+        let capture = reading(None, None, |options| {
             ackwise_capture::read_each(Source::file(path), options, |index, c| {
                 for d in [0, 1] {
                     let this = (c.directions[d].payload_bytes, index, d);
@@ -193,7 +193,7 @@ fn arrivals(py: Python<'_>, path: &str, most: usize) -> PyResult<String> {
 fn tcp_packets<'py>(py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyList>> {
     let packets = py.allow_threads(|| {
         let mut packets = Vec::new();
-        reading(None, |options| {
+        reading(None, None, |options| {
             let push = |time_ns, s: &TcpSegment| packets.push((time_ns, s.clone()));
             ackwise_capture::segments(Source::file(path), options, push)
         })?;
@@ -255,7 +255,7 @@ fn replay(py: Python<'_>, path: &str, options_json: &str, cancel: Option<&Cancel
                 })?;
             Ok((capture, replayer.and_then(|replayer| replayed.map(|()| replayer))))
         };
-        let (capture, replayer) = reading(flag.as_deref(), |options| match path {
+        let (capture, replayer) = reading(flag.as_deref(), None, |options| match path {
             "-" => read(options),
             _ => in_order(options, read, |(capture, _)| &capture.notes),
         })?;

@@ -32,17 +32,22 @@ impl Cancel {
 
 /// Reads a capture with `read`. The options stop the reading soon after `cancel` was called, or,
 /// without one and in the interpreter's main thread, after Ctrl-C.
+///
+/// `progress` is called with the bytes read and, where it is known, their number in all.
 pub fn reading<T>(
     cancel: Option<&AtomicBool>,
+    progress: Option<&Py<PyAny>>,
     read: impl FnOnce(&ReadOptions<'_>) -> Result<T, ackwise_capture::CaptureError>,
 ) -> PyResult<T> {
     let stopped = Mutex::new(None);
-    let watch = |_: Progress| {
+    let watch = |at: Progress| {
         let why = match cancel {
             Some(cancel) => cancel.load(Ordering::Relaxed).then(|| Cancelled::new_err("cancelled")),
             None => Python::with_gil(|py| py.check_signals()).err(),
         };
-        let Some(why) = why else { return ControlFlow::Continue(()) };
+        let tell =
+            |to: &Py<PyAny>| Python::with_gil(|py| to.call1(py, (at.bytes_read, at.bytes_total))).err();
+        let Some(why) = why.or_else(|| progress.and_then(tell)) else { return ControlFlow::Continue(()) };
         *stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
         ControlFlow::Break(())
     };

@@ -107,6 +107,7 @@ def command(
     from ackwise.diagnosis.anonymize import anonymized
     from ackwise.diagnosis.report import chosen, of_diagnosis
     from ackwise.results.console import Console
+    from ackwise.results.lazy import outlines
     from ackwise.results.progress import progress_bar
 
     if not what_if.regret:
@@ -117,11 +118,21 @@ def command(
     outputs.check()
     with progress_bar(not quiet) as show:
         show("reading", 0, 1)
-        named = document.of_captures(captures)
+        named = document.of_captures(
+            captures,
+            lambda done, whole: show("reading (MB)", done // 10**6, (whole or done) // 10**6),
+            shown.top,
+        )
         order = cache(partial(table.order, named))
         if settings:
             show("replaying", 0, 1)
-            first = order()[:_REPLAYED_MAX]
+            if named["cut_connections"]:
+                raise InputError(
+                    "--policy, --regret: more connections are open at once than can be followed; "
+                    "give a part of the capture: tcpdump -r IN -w OUT FILTER"
+                )
+            parts = outlines(named["connections"])
+            first = [(parts[n]["index"], of) for n, of in order()[:_REPLAYED_MAX]]
             replayed = replays.run(captures[0], settings, trace=False, only=first)
             named = whatif.joined(named, replayed.document)
     diagnosis = anonymized(named) if shown.anonymize else named

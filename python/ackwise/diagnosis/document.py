@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The diagnosis of captures as a document, and notes on the captures themselves."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from ackwise import __version__, engine
 from ackwise.diagnosis import captured, lifted
-from ackwise.diagnosis.advice import counted, time
+from ackwise.diagnosis.advice import counted, size, time
 from ackwise.engine.diagnosis import Connection, Document, Notes
 from ackwise.errors import InputError, printable, quoted
 from ackwise.results.lazy import Lazy
@@ -28,13 +28,17 @@ _HIDING = {
 _DATAGRAMS = {"sctp": "SCTP", "dns": "DNS", "icmp": "ICMP", "udp": "other UDP"}
 
 
-def of_captures(paths: Sequence[str]) -> Document:
-    """The document for a list of captures. Raises InputError for a file that is no capture or holds
-    no TCP."""
+def of_captures(
+    paths: Sequence[str],
+    progress: Callable[[int, int | None], None] | None = None,
+    kept: int = 0,
+) -> Document:
+    """The document for a list of captures; `progress` and `kept` as in `engine.Diagnosis`. Raises
+    InputError for a file that is no capture or holds no TCP."""
     for path in paths:
         if path != STDIN and ("\0" in path or not Path(path).exists()):
             raise InputError(f"{quoted(path)} does not exist; give a pcap or pcapng file")
-    found = engine.Diagnosis(paths)
+    found = engine.Diagnosis(paths, progress, kept)
     if not len(found):
         names = ", ".join(printable(path) for path in paths)
         what = "".join(f"; {told}" for told in _others(found.notes, _HIDING | _DATAGRAMS))
@@ -67,7 +71,7 @@ def brief(diagnosis: Document, ranked: Sequence[tuple[int, int]], top: int) -> D
 
     return {
         **diagnosis,
-        "connections_left_out": len(every) - len(listed),
+        "connections_left_out": len(every) - len(listed) + diagnosis["left_out"]["connections"],
         "connections": Lazy(listed, made),
     }
 
@@ -112,6 +116,19 @@ def notes(diagnosis: Document) -> Iterator[str]:
             else "their times were taken to stand still; sort them first: reordercap IN OUT"
         )
         yield f"{counted(back, 'packet')} out of order, by up to {far}: {done}"
+    left_out = diagnosis["left_out"]
+    if left_out["connections"]:
+        yield (
+            f"{left_out['connections']} connections that lost less time than the "
+            f"{len(diagnosis['connections'])} kept are only counted "
+            f"({counted(left_out['packets'], 'packet')}, {size(left_out['new_bytes'])}): a larger "
+            "--top keeps more, a filter reads fewer (tcpdump -r)"
+        )
+    if diagnosis["cut_connections"]:
+        yield (
+            f"{counted(diagnosis['cut_connections'], 'connection')} ended early, idle while 8192 "
+            "others were open; if packets followed, they count as another connection"
+        )
     yield from _others(diagnosis, _HIDING)
 
 

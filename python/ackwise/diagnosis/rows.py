@@ -12,6 +12,7 @@ from typing import Any, cast
 from ackwise.diagnosis.sentences import SAYINGS
 from ackwise.engine.diagnosis import Connection, Document, Judgment
 from ackwise.results.export import Row
+from ackwise.results.lazy import outlines
 
 Value = str | int | float | None
 
@@ -67,8 +68,9 @@ def spans(diagnosis: Document) -> Iterator[Row]:
 
 def policies(diagnosis: Document) -> Iterator[Row]:
     """One row for each policy replayed on a half; no rows without a replay."""
+    ends = {one["index"]: one["endpoints"] for one in outlines(diagnosis["connections"])}
     for one in diagnosis["replay"]["directions"] if "replay" in diagnosis else ():
-        endpoints = diagnosis["connections"][one["connection"]]["endpoints"]
+        endpoints = ends[one["connection"]]
         for cell in one["cells"]:
             yield {
                 "connection": one["connection"],

@@ -9,7 +9,7 @@ from ackwise.diagnosis import acking, advice, captured, lifted
 from ackwise.diagnosis.advice import Advice, counted, rate, size, time
 from ackwise.diagnosis.lifted import Bound
 from ackwise.diagnosis.sentences import DOUBTS, EVIDENCE, SAYINGS
-from ackwise.diagnosis.transfer import Transfer, transfers
+from ackwise.diagnosis.transfer import NS, Transfer, transfers
 from ackwise.engine.diagnosis import Document
 from ackwise.errors import printable
 from ackwise.results.console import Console
@@ -75,7 +75,8 @@ def order(diagnosis: Document) -> Order:
     """The order of `rank`, computed from outlines of the connections; an anonymized copy has the
     same."""
     found = sorted(
-        (-round(lost_s(transfer), 1), -transfer.bytes, n, transfer.of)
+        # As the engine chooses the connections that it keeps.
+        (-((transfer.judgment["lost_ns"] + 5 * 10**7) // 10**8), -transfer.bytes, n, transfer.of)
         for n, connection in enumerate(outlines(diagnosis["connections"]))
         for transfer in transfers(connection)
     )
@@ -98,11 +99,7 @@ def ranked_by(places: Order, diagnosis: Document) -> Sequence[Transfer]:
 def lost_s(transfer: Transfer) -> float:
     """Time that would be saved if only the application and the slowest link limited the transfer,
     seconds."""
-    busy_s = transfer.seconds - transfer.seconds_of("sending-application")
-    link = transfer.link_bps
-    if link is None:
-        return busy_s - transfer.seconds_of("link")
-    return max(0.0, busy_s - 8 * transfer.bytes / link)
+    return transfer.judgment["lost_ns"] / NS
 
 
 def lines(transfer: Transfer) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@
 import json
 import os
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -268,14 +268,22 @@ def deadlock(pair: dict[str, Any]) -> Verdict:
 class Diagnosis:
     """Diagnosis of the connections in captures; "-" is standard input.
 
-    Raises InputError, which names the byte, for a capture that cannot be read.
+    Of more than 10 000 connections, or `kept` if that is more, it has those that lost most time.
+    `progress` is told the bytes read and, for files, their number. Raises InputError, which names
+    the byte, for a capture that cannot be read.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._all = read_captures("diagnose", paths, len(os.sched_getaffinity(0)))
+    def __init__(
+        self,
+        paths: Sequence[str],
+        progress: Callable[[int, int | None], None] | None = None,
+        kept: int = 0,
+    ) -> None:
+        threads = len(os.sched_getaffinity(0))
+        self._all = read_captures("diagnose", paths, threads, None, progress, kept)
 
     def __len__(self) -> int:
-        """Number of connections."""
+        """Number of connections that it has."""
         return len(self._all)
 
     @property

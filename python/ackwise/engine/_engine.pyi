@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The compiled module of crates/python: JSON texts in and out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 __version__: str
 CAPTURE_START_NS: int
@@ -47,9 +47,16 @@ def classes() -> str:
 def simulate(scenario_json: str, cancel: Cancel | None = None) -> str: ...
 def simulate_captured(scenario_json: str) -> tuple[str, tuple[bytes, bytes, bytes]]: ...
 def replay(path: str, options_json: str, cancel: Cancel | None = None) -> str: ...
-def diagnose(paths: Sequence[str], threads: int = 1, cancel: Cancel | None = None) -> Diagnosis:
+def diagnose(
+    paths: Sequence[str],
+    threads: int = 1,
+    cancel: Cancel | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+    kept: int = 0,
+) -> Diagnosis:
     """The connections of all captures together; `-` is the standard input. The result is the same
-    for any number of threads."""
+    for any number of threads. `progress` is told the bytes read and their number; `kept` raises the
+    number of connections that are kept."""
 
 def arrivals(path: str, most: int) -> str: ...
 def tcp_packets(

@@ -181,6 +181,7 @@ class Judgment(TypedDict):
     stalls_ns: dict[str, int]
     rtt_mean_ns: int | None
     rtt_min_ns: int | None
+    lost_ns: int
     link_bytes_per_s: float | None
     sustained_bytes_per_s: float
     window_max_bytes: int
@@ -265,6 +266,14 @@ class Replayed(TypedDict):
     directions: list[ReplayedHalf]
 
 
+class LeftOut(TypedDict):
+    """Sums over connections."""
+
+    connections: int
+    packets: int
+    new_bytes: int
+
+
 class Notes(TypedDict):
     """What is said of the captures themselves."""
 
@@ -273,6 +282,8 @@ class Notes(TypedDict):
     tcp_packets: int
     duration_ns: int
     dropped_packets: int | None
+    left_out: LeftOut  # connections beyond those kept
+    cut_connections: int  # ended early, because too many were open
     cut_options: NotRequired[int]
     skipped: NotRequired[dict[str, int]]
     protocols: NotRequired[dict[str, int]]

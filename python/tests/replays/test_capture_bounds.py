@@ -77,6 +77,28 @@ def test_memory_and_output_are_bounded_whatever_the_connections(tmp_path: Path) 
     assert out.stat().st_size < 20_000_000
 
 
+def test_memory_of_a_diagnosis_is_bounded_whatever_the_connections(tmp_path: Path) -> None:
+    """Each connection in full would take about 9 kB: 900 MB."""
+    file, out = tmp_path / "many.pcap", tmp_path / "out.json"
+    one_packet_connections(file, 100_000)
+    code, kb, said = resident_kb("diagnose", str(file), "--json", str(out))
+    assert code == 0, said
+    assert kb < 400_000, f"{kb} kB"
+    document = json.loads(out.read_text(encoding="utf-8"))
+    left_out = document["left_out"]
+    assert left_out["connections"] == 90_000
+    assert document["connections_left_out"] == 99_000
+    assert document["cut_connections"] > 0
+    # The largest payloads are kept, of equal ones the first.
+    sizes = {i: 14_600 + i % 1460 for i in range(100_000)}
+    largest = sorted(sizes, key=lambda i: (-sizes[i], i))
+    assert [one["index"] for one in document["connections"]] == sorted(largest[:1000])
+    assert left_out["packets"] == 90_000
+    assert left_out["new_bytes"] == sum(sizes[i] for i in largest[10_000:])
+    assert "90000 connections that lost less time than the 10000 kept are only counted" in said
+    assert "ended early" in said
+
+
 def test_a_diagnosis_lists_a_bounded_number_of_connections(tmp_path: Path) -> None:
     file, out = tmp_path / "many.pcap", tmp_path / "out.json"
     one_packet_connections(file, 5000)

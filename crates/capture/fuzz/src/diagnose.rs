@@ -4,16 +4,16 @@
 #![no_main]
 
 use ackwise_capture::{read, ReadOptions, Source};
-use ackwise_diagnose::{diagnose, statistics};
+use ackwise_diagnose::{diagnose, statistics, Effort};
 use std::num::NonZeroUsize;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let limit = ReadOptions { max_packets: Some(1000), ..ReadOptions::default() };
-    let threads = |n| NonZeroUsize::new(n).expect("not zero");
-    let Ok(found) = diagnose([Source::reader(bytes, "fuzz")], &limit, threads(1)) else { return };
-    let again = diagnose([Source::reader(bytes, "fuzz")], &limit, threads(2)).expect("read before");
+    let effort = |n| Effort { threads: NonZeroUsize::new(n).expect("not zero"), ..Effort::default() };
+    let Ok(found) = diagnose([Source::reader(bytes, "fuzz")], &limit, &effort(1)) else { return };
+    let again = diagnose([Source::reader(bytes, "fuzz")], &limit, &effort(2)).expect("read before");
     assert_eq!(serde_json::to_string(&found).ok(), serde_json::to_string(&again).ok());
-    let counted = statistics([Source::reader(bytes, "fuzz")], &limit, threads(1)).expect("read before");
+    let counted = statistics([Source::reader(bytes, "fuzz")], &limit, &effort(1)).expect("read before");
     assert_eq!(found.connections.len(), counted.connections.len());
     // A replay finds its directions by the number of the connection.
     let read = read(bytes, "fuzz", &limit).expect("read before");

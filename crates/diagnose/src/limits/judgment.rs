@@ -69,9 +69,24 @@ pub struct Judgment {
     pub link_bytes_per_s: Option<f64>,
     /// The highest rate over several consecutive RTTs.
     pub sustained_bytes_per_s: f64,
+    /// Time that would be saved if only the application and the slowest link limited the transfer,
+    /// nanoseconds.
+    pub lost_ns: u64,
 }
 
 impl Judgment {
+    /// Sets the time lost by a transfer of this many bytes.
+    pub(super) fn lose(&mut self, bytes: u64) {
+        let under = |limit| self.limits.get(&limit).map_or(0, |share| share.ns);
+        let whole_ns: u64 = self.limits.values().map(|share| share.ns).sum();
+        let busy_ns = whole_ns - under(Limit::SendingApplication);
+        let link_ns = match self.link_bytes_per_s.filter(|&rate| rate > 0.0) {
+            Some(rate) => (bytes as f64 / rate * 1e9) as u64,
+            None => under(Limit::Link),
+        };
+        self.lost_ns = busy_ns.saturating_sub(link_ns);
+    }
+
     /// Marks all of the time as undecided.
     pub(super) fn undecided(self) -> Self {
         let mut undecided = Judgment { limits: BTreeMap::new(), spans: Vec::new(), ..self };
@@ -137,5 +152,28 @@ impl Judgment {
         share.ns += left_ns;
         share.bytes += interval.acked_bytes;
         self.span(largest, interval.from_ns, interval.to_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_of_the_application_and_the_slowest_link_is_not_lost() {
+        let of = |limit, link_bytes_per_s| {
+            let share = Share { ns: 10_000_000_000, bytes: 0 };
+            let limits = BTreeMap::from([(limit, share)]);
+            let mut judgment = Judgment { limits, link_bytes_per_s, ..Judgment::default() };
+            judgment.lose(1_000_000);
+            judgment.lost_ns
+        };
+        assert_eq!(of(Limit::SendingApplication, None), 0);
+        assert_eq!(of(Limit::Link, None), 0);
+        assert_eq!(of(Limit::ReceiveWindow, None), 10_000_000_000);
+        // 1 MB at 1 MB/s takes 1 s, and at 50 kB/s longer than it took.
+        assert_eq!(of(Limit::ReceiveWindow, Some(1e6)), 9_000_000_000);
+        assert_eq!(of(Limit::ReceiveWindow, Some(5e4)), 0);
+        assert_eq!(of(Limit::Link, Some(1e6)), 9_000_000_000);
     }
 }

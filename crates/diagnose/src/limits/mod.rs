@@ -138,4 +138,5 @@ impl Observer for Limits {
 pub(crate) fn review(half: &mut Seen<'_>, end: &End) {
     check::check(half, end);
     confidence::weigh(half, end);
+    half.limits.lose(half.counts.whole_bytes());
 }

@@ -49,7 +49,8 @@ function fillList() {
   more.hidden = found.length <= state.rows;
   const rest = data.left_out;
   listNote.textContent = `${found.length} of ${list.sender.length} transfers.` + (rest.transfers
-    ? ` ${rest.transfers} that lost less time are not on this page: ${bytes(rest.bytes)}, ${duration(1e3 * rest.lost_ms)} lost in all. JSON and Parquet output has them.` : "");
+    ? ` ${rest.transfers} that lost less time are not on this page: ${bytes(rest.bytes)}, ${duration(1e3 * rest.lost_ms)} lost in all. JSON and Parquet output has them.` : "")
+    + (data.counted.connections ? ` ${figure(data.counted.connections, 0)} connections that lost less time are only counted: ${bytes(data.counted.new_bytes)}.` : "");
 }
 
 // --- what is picked -----------------------------------------------------------------------------
