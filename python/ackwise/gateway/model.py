@@ -10,9 +10,9 @@ Sources: RFC 3449, 2.1 (normalized asymmetry k); J. Park, S. Hong (spec page 3);
 
 Solo, each direction gets its rate less headers. Together:
 
-- **separation**: ACKs take min(demand, their ceiling), the upload the rest. Each class sends on its
-  own tokens, so only the ceiling thins the ACKs.
-- **thinning**: like separation, but with a lower ceiling and a leaf that keeps the newest ACK.
+- **separation**: ACKs take min(demand, their guarantee), the upload the rest. What one class does
+  not use, the other may: an idle uplink belongs to the ACKs.
+- **thinning**: like separation, but with a lower guarantee and a leaf that keeps the newest ACK.
   Measurements in the lab show that fewer ACKs do not slow the download down.
 - **FIFO**: data and ACKs share the queue, which drops a fraction p of both. Dropped ACKs are not
   sent again, so the upload gets u = 1 - demand (1 - p). Of the N packets in the queue, the upload's
@@ -34,8 +34,7 @@ SACK_FIRST_BYTES, SACK_MORE_BYTES = 12, 8  # with padding; RFC 2018
 INTERFERES_BELOW = 0.9  # share of the solo throughput, in either direction
 
 GUARANTEE_OF_DEMAND = 1.25  # headroom: ACKs come in bursts and in more than one size
-CEILING_OF_DEMAND = 2.0
-CEILING_MAX = 0.5  # data keeps half of the uplink under any load
+GUARANTEE_MAX = 0.5  # data keeps half of the uplink under any load
 THIN_ABOVE = 0.06  # a larger share would cost the upload over 7%, its own headers included
 THIN_TO_SEGMENTS = 3  # per ACK; linux-separation also measures two and four
 THIN_MAX = 0.15  # the upload keeps at least 85%
@@ -145,7 +144,7 @@ def predict(link: AccessLink) -> Prediction:
         ack_demand_bps=link.demand * link.up_bps,
         alone=alone,
         fifo=fifo,
-        separation=apart(link, alone, min(link.demand, CEILING_MAX)),
+        separation=apart(link, alone, min(link.demand, GUARANTEE_MAX)),
         thinned=apart(link, alone, min(link.demand, thinned_share(link))),
         fifo_ack_places=ack_places,
         fifo_delay_ns=delay_ns,
@@ -211,6 +210,9 @@ def _fifo(link: AccessLink, alone: Speeds) -> tuple[Speeds, float, float]:
     return Speeds(up, down), ack_places, delay_ns
 
 
+_IDLE = "no ceiling: ACKs may use what data leaves idle"
+
+
 def advise(link: AccessLink, *, may_thin: bool = True) -> Recommendation:
     """Settings for `up`; `may_thin`: the ACK leaf lets the newest ACK through."""
     percent = f"{100 * link.demand:.3g}%"
@@ -225,29 +227,29 @@ def advise(link: AccessLink, *, may_thin: bool = True) -> Recommendation:
         packets = THIN_LEAF_NS * share // (8 * 10**9 * link.ack_wire_bytes)
         leaf = min(THIN_LEAF_MOST, max(THIN_LEAF_LEAST, packets))
         return Recommendation(
-            share, share, leaf, LEAF_PACKETS, True,
+            share, link.up_bps, leaf, LEAF_PACKETS, True,
             (
                 f"thinning: {ask}, more than {100 * THIN_ABOVE:g}%",
-                f"guarantee and ceiling {_rate(share)}: one ACK per {THIN_TO_SEGMENTS} packets, "
+                f"guarantee {_rate(share)}: one ACK per {THIN_TO_SEGMENTS} packets, "
                 f"within {100 * THIN_ABOVE:g}% to {100 * THIN_MAX:g}% of the uplink; the upload "
                 f"keeps {100 - 100 * part:.3g}%",
+                _IDLE,
                 f"ACK leaf of {leaf} packets: with head drop no ACK waits longer than "
                 f"{THIN_LEAF_NS // 10**6} ms",
                 _data_fifo(link),
             ),
         )  # fmt: skip
     asked = max(SHARE_MIN, GUARANTEE_OF_DEMAND * link.demand)
-    guarantee = _whole(link, min(CEILING_MAX, asked))
-    ceiling = _whole(link, min(CEILING_MAX, max(2 * SHARE_MIN, CEILING_OF_DEMAND * link.demand)))
+    guarantee = _whole(link, min(GUARANTEE_MAX, asked))
     return Recommendation(
-        guarantee, ceiling, LEAF_PACKETS, LEAF_PACKETS, False,
+        guarantee, link.up_bps, LEAF_PACKETS, LEAF_PACKETS, False,
         (
             f"no thinning: {ask}"
             + (f", at most {100 * THIN_ABOVE:g}%" if may_thin else "; the ACK leaf cannot thin"),
             f"guarantee {_rate(guarantee)}: {GUARANTEE_OF_DEMAND:g} times that, to absorb bursts "
-            f"({100 * SHARE_MIN:g}% to {100 * CEILING_MAX:g}%)",
-            f"ceiling {_rate(ceiling)}: twice the demand, at most {100 * CEILING_MAX:g}%: under a "
-            f"flood of ACKs data keeps {_rate(link.up_bps - ceiling)}",
+            f"({100 * SHARE_MIN:g}% to {100 * GUARANTEE_MAX:g}%); under a flood of ACKs data keeps "
+            f"{_rate(link.up_bps - guarantee)}",
+            _IDLE,
             f"ACK leaf of {LEAF_PACKETS} packets, as in the paper",
             _data_fifo(link),
         ),

@@ -12,6 +12,7 @@ from ackwise.gateway.netlink import Interface, Rtnetlink
 from ackwise.gateway.rehearsal import NoNamespace
 from ackwise.gateway.tree import Leaf, TreeSettings
 from ackwise.host import rights
+from ackwise.plans import units
 
 # Leaf queues in order of preference: the first that the kernel has is used, and every kernel with
 # HTB has the last. For an ACK queue that thins: CAKE drops an ACK that a newer one makes redundant
@@ -199,6 +200,10 @@ def _undecided(name: str, link: Interface | None) -> InputError:
     )
 
 
+def _shown(bps: int) -> str:
+    return units.show(bps, units.RATE)
+
+
 def _shares(request: Request, advice: model.Recommendation) -> tuple[int, int]:
     """Guarantee and ceiling of the ACK class, bit/s."""
     guarantee, ceiling = advice.ack_guarantee_bps, advice.ack_ceiling_bps
@@ -210,10 +215,15 @@ def _shares(request: Request, advice: model.Recommendation) -> tuple[int, int]:
         if not request.ack_guarantee_bps:
             guarantee = min(guarantee, ceiling)
     up_bps = request.access.up_bps
-    if not guarantee <= ceiling < up_bps:
+    if guarantee >= up_bps:
         raise InputError(
-            f"--ack-ceiling: {ceiling} bit/s is not between the guarantee ({guarantee}) and the "
-            f"uplink's rate ({up_bps}); data needs a part of it"
+            f"--ack-guarantee: {_shown(guarantee)} is not below the uplink's {_shown(up_bps)}; "
+            "data needs a part of it"
+        )
+    if not guarantee <= ceiling <= up_bps:
+        raise InputError(
+            f"--ack-ceiling: {_shown(ceiling)} is not between the guarantee, {_shown(guarantee)}, "
+            f"and the uplink's {_shown(up_bps)}"
         )
     return guarantee, ceiling
 

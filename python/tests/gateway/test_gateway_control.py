@@ -91,7 +91,7 @@ def test_up_and_down_leave_no_trace(ns: Namespace, run: Path) -> None:
     told = ns.told_by_tc()
     assert "qdisc htb ac: root" in told
     assert (
-        "class htb ac:10 parent ac:1 leaf ac10: prio 0 quantum 1514 rate 114Kbit ceil 183Kbit"
+        "class htb ac:10 parent ac:1 leaf ac10: prio 0 quantum 1514 rate 114Kbit ceil 800Kbit"
         in told
     )
     assert "qdisc pfifo ac10: parent ac:10 limit 100p" in told

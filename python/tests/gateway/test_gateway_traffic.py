@@ -154,7 +154,7 @@ def test_merged_segments_are_data_and_acks_of_a_real_stack_are_acks(
 @pytest.mark.real_time
 def test_a_flood_of_acks_leaves_data_its_guarantee(ns: Namespace, tmp_path: Path) -> None:
     """ACKs at many times the uplink's rate, and full-size data beside them: the data class gets at
-    least its guarantee, and the ACKs no more than their ceiling."""
+    least its guarantee, and the ACKs no more than theirs."""
     run = tmp_path / "run"
     up = ns.ackwise("gateway", "up", "v0", "--down", "21mbit", "--up", "8mbit",
                     "--run-dir", str(run), "--quiet")  # fmt: skip
@@ -192,8 +192,8 @@ def test_a_flood_of_acks_leaves_data_its_guarantee(ns: Namespace, tmp_path: Path
     ack_bps = after["ack"]["sent_bytes"] * 8 / seconds
     data_bps = after["data"]["sent_bytes"] * 8 / seconds
     assert after["ack"]["dropped_packets"] > 1000
-    assert ack_bps <= settings["ack_ceiling_bps"] * 1.1
-    assert data_bps >= (settings["up_bps"] - settings["ack_ceiling_bps"]) * 0.9
+    assert ack_bps <= settings["ack_guarantee_bps"] * 1.1
+    assert data_bps >= (settings["up_bps"] - settings["ack_guarantee_bps"]) * 0.9
 
 
 def u32_rule(ns: Namespace) -> None:
