@@ -139,6 +139,10 @@ $(FUZZ_PYTHON): FUZZ_GROUP := fuzz-python
 fuzz: setup-test build ## fuzz what reads bytes of strangers; FUZZ_SECONDS=N for each target
 	$(MAKE) -s -j$(FUZZ_JOBS) --output-sync=target $(FUZZ_ALL)
 
+.PHONY: fuzz-deep
+fuzz-deep: setup-test build ## run whole commands on mutated files for 20 minutes
+	$(MAKE) -s fuzz-commands FUZZ_SECONDS=1200
+
 fuzz-captures: $(FUZZ_CAPTURES)
 fuzz-python: $(FUZZ_PYTHON)
 

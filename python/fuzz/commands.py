@@ -3,33 +3,39 @@
 
     python commands.py SECONDS FOLDER [SEED]
 
-A failure is an internal error, a panic, an exit code that is none, more than 10 s, more than 300 MB
-beyond the process that was forked, or a file left in the temporary folder. What failed is kept in
-FOLDER; the exit code is 1.
+A failure is an internal error, a panic, an exit code that is none, more than 10 s of processor
+time, a wait without end, more than 300 MB beyond the process that was forked, or a file left in the
+temporary folder. What failed is kept in FOLDER; the exit code is 1. As root, it works in a network
+namespace of its own, where `gateway up` leaves the state that is mutated.
 """
 
+import ctypes
 import gzip
 import os
 import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 import pyarrow as pa
 
 from ackwise import captures, diagnosis, replays, sweeps  # noqa: F401  imported before the forks
-from ackwise.cli import compare, diagnose, main, replay, sweep  # noqa: F401
+from ackwise.cli import compare, deadlock, diagnose, main, replay, sweep  # noqa: F401
+from ackwise.cli.gateway import queues  # noqa: F401
 from ackwise.plans import load
 
 SECONDS_MAX, KILOBYTES_MAX, BYTES_MAX = 10, 300_000, 2**20
+WAITS_MAX = 6  # real time for each second of processor time: the host may be busy
 _WRONG = re.compile(rb"internal error|panicked|Traceback|MemoryError")
 _NUMBER = re.compile(rb"[0-9]+")
 _NUMBERS = (b"0", b"-1", b"1e308", b"99999999999999999999", b"4294967296", b"0.5", b"nan", b'"x"')
@@ -43,11 +49,28 @@ workloads = ["bulk"]
 policies = ["linux", "delayed"]
 [[vary]]
 key = "link.down.rate"
-values = ["1mbit", "5mbit"]
+values = [RATES]
 [[vary]]
 key = "workload.duration"
-values = ["100ms"]
+values = ["50ms", "100ms"]
 """
+_FEW, _MANY = ('"1mbit", "5mbit"', ", ".join(f'"{n}mbit"' for n in range(1, 13)))
+_AXIS = "link.down.rate"
+_CAPTURED = """\
+title = "captured"
+source = "fuzzing"
+duration = "50ms"
+[[flows]]
+name = "f"
+app = {{ kind = "replay", capture = "{}" }}
+"""
+_BUFFERS = ("--send-buffer", "16KiB", "--recv-buffer", "64KiB", "--json")
+_INTERFACE = "v0"
+_NEW_NETWORK = 0x40000000
+
+
+# Seeds of each file, and the commands that read a file of its kind.
+Kinds = dict[str, tuple[list[bytes], Callable[[Path], list[list[str]]]]]
 
 
 def mutated(data: bytes, chance: random.Random) -> bytes:
@@ -95,50 +118,92 @@ def pcapng(pcap: bytes) -> bytes:
     return made
 
 
-def kinds(work: Path) -> dict[str, tuple[list[bytes], Callable[[Path], list[list[str]]]]]:
+def kinds(work: Path) -> Kinds:
     """Seeds of each kind of file, and the commands that read a file of it."""
     seeds = [path.read_bytes() for path in sorted(_ROOM.glob("*.pcap"))]
 
     def capture(file: Path) -> list[list[str]]:
         name = str(file)
+        captured.write_text(_CAPTURED.format(name), encoding="utf-8")
         return [
             ["diagnose", name],
             ["diagnose", name, "--regret", "--json", "-"],
-            ["diagnose", name, "--report", str(work / "out")],
+            ["diagnose", name, "--anonymize", "--report", str(work / "out")],
+            *(["diagnose", name, "--table", rows, "--csv", "-"] for rows in ("halves", "spans")),
+            ["diagnose", name, "--table", "connections", "--parquet", str(work / "out")],
             ["replay", name, "--policy", "linux", "--csv", "-"],
+            ["replay", name, "--policy", "all", "--json", "-"],
+            ["replay", name, "--policy", "a3", "--report", str(work / "out")],
+            ["compare", "--link", "adsl", "--workload", str(captured), "--duration", "50ms"],
         ]
 
     def short(*words: str) -> list[list[str]]:
-        return [["compare", *words, "--policy", "linux", "--runs", "1", "--duration", "50ms"]]
+        command = ["compare", *words, "--runs", "1", "--duration", "50ms", "--jobs", "1"]
+        kinds = (["--json", "-"], ["--csv", "-"], ["--parquet", out], ["--report", out])
+        return [[*command, *kind] for kind in kinds]
 
-    (work / "space.toml").write_text(_SPACE, encoding="utf-8")
+    out = str(work / "out")
+    linux = ("--policy", "linux")
+    captured = work / "captured.toml"
+    space = work / "space-of-many.toml"
+    space.write_text(_SPACE.replace("RATES", _MANY), encoding="utf-8")
     folder = work / "sweep"
-    if main.main(["sweep", "run", str(work / "space.toml"), str(folder), "--quiet"]):
+    if main.main(["sweep", "run", str(space), str(folder), "--quiet"]):
         raise SystemExit("the sweep that is to be mutated cannot be run")
+    shutil.copytree(folder, work / "kept-sweep")
     part = min(folder.glob("cells/*/*.parquet"))
     plans = Path(load.__file__).parent
 
     def shown(_file: Path) -> list[list[str]]:
-        return [["sweep", "show", str(folder)], ["sweep", "show", str(folder), "--json", "-"]]
+        show = ["sweep", "show", str(folder)]
+        by = ["--by", _AXIS, "--by", "workload.duration"]
+        resume = ["sweep", "run", str(space), str(folder), "--jobs", "1"]
+        return [show, [*show, "--json", "-"], [*show, *by, "--report", out], resume]
 
     def of(where: Path) -> list[bytes]:
         found = [path.read_bytes() for path in sorted(where.glob("*.toml"))]
         return [data for data in found if tomllib.loads(data.decode())]
 
     return {
+        **_state(work),
         "x.pcap": (seeds, capture),
         "x.pcapng": ([pcapng(data) for data in seeds], capture),
         "x.pcap.gz": ([gzip.compress(data) for data in seeds], capture),
         "x.pcap.zst": ([pa.compress(data, "zstd", asbytes=True) for data in seeds], capture),
-        "link.toml": (of(plans / "links"), lambda f: short("--link", str(f))),
+        "link.toml": (
+            of(plans / "links"),
+            lambda f: [*short("--link", str(f), *linux), ["deadlock", "--link", str(f), *_BUFFERS]],
+        ),
         "workload.toml": (
             of(plans / "workloads"),
-            lambda f: short("--link", "adsl", "--workload", str(f)),
+            lambda f: short("--link", "adsl", "--workload", str(f), *linux),
         ),
-        "space.toml": ([_SPACE.encode()], lambda f: [["sweep", "run", str(f), str(work / "new")]]),
+        "plan.toml": (of(plans), lambda f: short("--plan", str(f))),
+        "space.toml": (
+            [_SPACE.replace("RATES", _FEW).encode()],
+            lambda f: [["sweep", "run", str(f), str(work / "new")]],
+        ),
         "sweep/sweep.json": ([(folder / "sweep.json").read_bytes()], shown),
         str(part.relative_to(work)): ([part.read_bytes()], shown),
     }
+
+
+def _state(work: Path) -> Kinds:
+    """The gateway's state, and what reads it."""
+    if os.geteuid() or ctypes.CDLL(None).unshare(_NEW_NETWORK):
+        print("commands: only root mutates the gateway's state")
+        return {}
+    for words in (f"link add {_INTERFACE} type veth peer name v1", f"link set {_INTERFACE} up"):
+        subprocess.run(["ip", *words.split()], check=True)
+    folder = work / "run"
+    where = [_INTERFACE, "--run-dir", str(folder)]
+    up = ["gateway", "up", *where, "--down", "50mbit", "--up", "5mbit"]
+    if forked(lambda: main.main(up), work / "said")[0]:
+        raise SystemExit((work / "said").read_text(encoding="utf-8"))
+    (file,) = folder.glob("*.json")
+    status = ["gateway", "status", *where]
+    commands = [status, [*status, "--prometheus"], ["gateway", "down", *where], up]
+    return {str(file.relative_to(work)): ([file.read_bytes()], lambda _: commands)}
 
 
 def put(file: Path, data: bytes) -> Path:
@@ -146,7 +211,9 @@ def put(file: Path, data: bytes) -> Path:
     if file.suffix == ".parquet":
         file.unlink(missing_ok=True)
         file = file.with_name(f"{file.name[:12]}{sha256(data).hexdigest()[:16]}.parquet")
+    file.parent.mkdir(exist_ok=True)
     file.write_bytes(data)
+    file.chmod(0o600)
     return file
 
 
@@ -157,8 +224,10 @@ def forked(do: Callable[[], int], said: Path) -> tuple[int, int]:
         with said.open("wb") as out:
             os.dup2(out.fileno(), 1)
             os.dup2(out.fileno(), 2)
-        signal.alarm(SECONDS_MAX)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        for ends in (signal.SIGPROF, signal.SIGALRM):
+            signal.signal(ends, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS_MAX)
+        signal.alarm(WAITS_MAX * SECONDS_MAX)
         code = 99
         try:
             code = do()
@@ -175,7 +244,8 @@ def run(words: list[str], said: Path) -> str:
     _, before = forked(lambda: 0, said)
     code, peak = forked(lambda: main.main(words), said)
     if code not in (0, 1, 2):
-        return f"{SECONDS_MAX} s" if code == -signal.SIGALRM else f"code {code}"
+        slow = {-signal.SIGPROF: f"{SECONDS_MAX} s", -signal.SIGALRM: "waits"}
+        return slow.get(code, f"code {code}")
     if peak - before > KILOBYTES_MAX:
         return f"{peak - before} kB"
     found = _WRONG.search(said.read_bytes())
@@ -192,6 +262,11 @@ def fuzz(seconds: float, kept: Path, seed: int) -> int:
         temporary.mkdir()
         os.environ["TMPDIR"] = str(temporary)
         files = kinds(work)
+        for name, (seeds, commands) in files.items():
+            file = put(work / name, seeds[0])
+            for words in commands(file):
+                if forked(partial(main.main, words), work / "said")[0]:
+                    raise SystemExit(f"{words}: {(work / 'said').read_text(encoding='utf-8')}")
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             name = chance.choice(list(files))
@@ -211,9 +286,11 @@ def fuzz(seconds: float, kept: Path, seed: int) -> int:
                     number = sum(wrong.values())
                     (kept / f"{number}-{Path(name).name}").write_bytes(data)
                     shutil.copy(work / "said", kept / f"{number}-said")
-            file.unlink()
+            file.unlink(missing_ok=True)
             put(work / name, original)
-            shutil.rmtree(work / "new", ignore_errors=True)
+            for made_there in ("new", "sweep"):
+                shutil.rmtree(work / made_there, ignore_errors=True)
+            shutil.copytree(work / "kept-sweep", work / "sweep")
     print(f"commands: {sum(counts.values())} runs, {dict(counts)}")
     for what, count in wrong.items():
         print(f"{count} x {what}; see {kept}")

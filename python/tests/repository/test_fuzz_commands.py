@@ -27,20 +27,32 @@ def takes() -> int:
     return len(bytearray(400_000_000)) and 0
 
 
+def works() -> int:
+    while True:
+        pass
+
+
 def waits() -> int:
-    time.sleep(5)
+    time.sleep(60)
     return 0
 
 
 @pytest.mark.parametrize(
     ("does", "says"),
-    [(raises, "code 99"), (prints, "internal error"), (takes, " kB"), (waits, "1 s")],
+    [
+        (raises, "code 99"),
+        (prints, "internal error"),
+        (takes, " kB"),
+        (works, "1 s"),
+        (waits, "waits"),
+    ],
 )
 def test_what_goes_wrong_is_found(
     does: Callable[[], int], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ackwise.cli.main.main", lambda _words: does())
     monkeypatch.setattr(commands, "SECONDS_MAX", 1)
+    monkeypatch.setattr(commands, "WAITS_MAX", 1 if does is waits else 60)
     assert says in commands.run([], tmp_path / "said")
 
 
