@@ -8,8 +8,9 @@
  *
  * PROGRAM runs in FOLDER with the arguments WORD..., the first of which is its name. It can write
  * only in FOLDER and MEMORY, and no file beyond FILE_BYTES. If root starts it, both folders are
- * given to a user that only this process has, and it runs as that user. It ends with its parent,
- * and so do all processes that it has started.
+ * given to a user that only this process has, and it runs as that user. It starts at most
+ * PROCESSES_MAX processes; without root and the namespace, these cannot be told from its user's
+ * others. It ends with its parent, and so do all processes that it has started.
  *
  * The layers are independent; one that the host does not support is left out:
  *
@@ -47,6 +48,7 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define EXIT_NOT_STARTED 125
+#define PROCESSES_MAX 512
 /*
  * User ids that no convention assigns: above those of containers (systemd) and of directories
  * (SSSD), below 2^31. A process has the one of its own number, so no other process has it.
@@ -443,13 +445,13 @@ static void watch_over_session(void)
 	_exit(1);
 }
 
-static void limit(int resource, rlim_t bytes)
+static void limit(int resource, rlim_t most)
 {
 	struct rlimit now;
 
 	if (getrlimit(resource, &now))
 		fail("getrlimit");
-	now.rlim_max = bytes < now.rlim_max ? bytes : now.rlim_max;
+	now.rlim_max = most < now.rlim_max ? most : now.rlim_max;
 	now.rlim_cur = now.rlim_max;
 	if (setrlimit(resource, &now))
 		fail("setrlimit");
@@ -485,6 +487,7 @@ static int check(bool in_force[])
 int main(int argc, char *argv[])
 {
 	bool in_force[LAYERS] = { true, true, true };
+	bool is_root = geteuid() == 0;
 	pid_t parent = getppid();
 	int program;
 
@@ -504,7 +507,7 @@ int main(int argc, char *argv[])
 	signal(SIGXFSZ, SIG_DFL);
 	limit(RLIMIT_FSIZE, bytes_of(argv[2]));
 	limit(RLIMIT_CORE, 0);
-	if (geteuid() == 0)
+	if (is_root)
 		become_user(argv, 2);
 	/* after the change of user, which takes it back */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent) {
@@ -514,6 +517,8 @@ int main(int argc, char *argv[])
 	/* the same addresses in every run */
 	personality(ADDR_NO_RANDOMIZE);
 	confine(argv, 2, in_force);
+	if (is_root || in_force[NAMESPACE])
+		limit(RLIMIT_NPROC, PROCESSES_MAX);
 	watch_over_session();
 	syscall(SYS_execveat, program, "", argv + 4, environ, AT_EMPTY_PATH);
 	fail("%s", argv[3]);

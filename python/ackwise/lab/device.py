@@ -200,11 +200,13 @@ class Machine:
     process: programs.Process
     console: IO[bytes]
     shared: Path  # folder that the guest writes to
+    guard: machine.Guard
 
     def results(self) -> Path:
         """Folder with the results of a finished run. RunError if it failed."""
         results = self.shared
         machine.take_back(results)
+        self.guard.check()
         tail = f"end of its console:\n{machine.console_tail(self.console)}"
         with suppress(FileNotFoundError), (results / "error").open("rb") as stream:
             error = stream.read(machine.SHOWN_BYTES).decode("ascii", "replace")
@@ -241,7 +243,7 @@ def started(
 ) -> Iterator[Machine]:
     """A machine running during the block; `card`: the open socket that serves as its wire."""
     with ExitStack() as stack:
-        place = stack.enter_context(machine.run_folder(kernel))
+        place = stack.enter_context(machine.empty_folder(kernel))
         shared = stack.enter_context(machine.folder_to_give())
         # a copy: nobody but root may enter root's cache
         folders.copy_file(kernel.linux, place / "linux")
@@ -256,15 +258,18 @@ def started(
             words += ["-device", "virtio-net-pci,netdev=wire"]
         # The emulator's own filter of system calls takes the place of the lab's.
         command = machine.confined(kernel, place, shared, words, without=("seccomp",))
-        with programs.started(
-            command,
-            stdout=console,
-            stderr=programs.SAME_AS_STDOUT,
-            environment=machine.guest_environment(shared),
-            new_session=True,
-            pass_fds=() if card < 0 else (card,),
-        ) as process:
-            yield Machine(process, console, shared)
+        with (
+            programs.started(
+                command,
+                stdout=console,
+                stderr=programs.SAME_AS_STDOUT,
+                environment=machine.guest_environment(shared),
+                new_session=True,
+                pass_fds=() if card < 0 else (card,),
+            ) as process,
+            machine.guarded(process, (place, shared)) as guard,
+        ):
+            yield Machine(process, console, shared, guard)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import stat
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,12 +20,15 @@ from typing import IO
 
 from ackwise.engine import Cancelled
 from ackwise.errors import RunError
-from ackwise.host import environment, files, folders, programs
+from ackwise.host import environment, files, folders, programs, space
 from ackwise.host.leftovers import temporary_folder
 from ackwise.host.rights import missing_capabilities
 
 MEMORY_MB = 512
 FILE_BYTES_MAX = 4 << 30  # maximum size of each file that a guest writes, including its memory
+FILES_MAX = 512  # of its folders
+BYTES_MAX = 2 * FILE_BYTES_MAX  # maximum size of all files
+_LOOK_S = 0.5
 LAYERS = ("landlock", "namespace", "seccomp")
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 _WALL_START_NS = 10**18  # the guest's time of day at boot: a round value in 2001
@@ -67,12 +71,19 @@ def folder_to_give(within: Path | None = None) -> Iterator[Path]:
 
 
 @contextmanager
-def run_folder(kernel: Kernel) -> Iterator[Path]:
-    """A temporary folder for one run, with its init. Folders of killed runs are removed first."""
+def empty_folder(kernel: Kernel) -> Iterator[Path]:
+    """A temporary folder for one run. Folders of killed runs are removed first."""
     _check_rights()
     with suppress(OSError):  # a cache owned by another user
         os.utime(kernel.linux.parent)  # the cache keeps the most recently used kernels
     with folder_to_give() as folder:
+        yield folder
+
+
+@contextmanager
+def run_folder(kernel: Kernel) -> Iterator[Path]:
+    """A temporary folder for one run, with its init."""
+    with empty_folder(kernel) as folder:
         # a copy: a hard link would be the cache's file. The kernel itself is never in the folder.
         folders.copy_file(kernel.guest, folder / kernel.guest.name)
         (folder / kernel.guest.name).chmod(0o755)
@@ -210,16 +221,20 @@ def run(
         memory = stack.enter_context(_memory_folder(folder))
         try:
             # its session ends with the block, and a guest cannot leave it
-            with programs.started(
-                _words(kernel, folder, memory, seed),
-                stdout=console,
-                stderr=programs.SAME_AS_STDOUT,
-                environment=guest_environment(memory),
-                new_session=True,
-            ) as process:
+            with (
+                programs.started(
+                    _words(kernel, folder, memory, seed),
+                    stdout=console,
+                    stderr=programs.SAME_AS_STDOUT,
+                    environment=guest_environment(memory),
+                    new_session=True,
+                ) as process,
+                guarded(process, (folder, memory)) as guard,
+            ):
                 watch(process, console, wall_limit_s, cpu_limit_s, cancel)
         finally:
             take_back(folder)
+        guard.check()
         tail = f"end of its console:\n{console_tail(console)}"
     with suppress(FileNotFoundError), (folder / "error").open("rb") as error:
         message = " ".join(error.read(SHOWN_BYTES).decode(errors="replace").split())
@@ -231,6 +246,55 @@ def run(
         )
     if process.returncode != 0:
         raise RunError(f"the guest exited with code {process.returncode}; {tail}")
+
+
+class Guard:
+    """Ends a guest whose files are too many or too large together; looks twice a second."""
+
+    def __init__(self, process: programs.Process, places: Sequence[Path]) -> None:
+        self._process, self._places = process, places
+        self._ended = os.pidfd_open(process.pid)
+        self._is_over = threading.Event()
+        self._problem = ""
+        self._thread = threading.Thread(target=self._look_on, daemon=True)
+        self._thread.start()
+
+    def _look_on(self) -> None:
+        while not self._is_over.wait(_LOOK_S):
+            self._look()
+
+    def _look(self) -> None:
+        count, size = space.taken(self._places, self._process.pid, FILES_MAX)
+        if count > FILES_MAX:
+            self._problem = f"it made more than {FILES_MAX} files"
+        elif size > BYTES_MAX:
+            self._problem = f"its files reached {BYTES_MAX / 2**30:g} GiB together"
+        if self._problem:
+            # What it started ends with it.
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._ended, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Looks a last time."""
+        self._is_over.set()
+        self._thread.join()
+        self._look()
+        os.close(self._ended)
+
+    def check(self) -> None:
+        """RunError if the guest was stopped."""
+        if self._problem:
+            raise RunError(f"the guest was stopped: {self._problem}; make the run shorter")
+
+
+@contextmanager
+def guarded(process: programs.Process, places: Sequence[Path]) -> Iterator[Guard]:
+    """Guards a guest and the folders that it writes to, during the block."""
+    guard = Guard(process, places)
+    try:
+        yield guard
+    finally:
+        guard.close()
 
 
 def watch(

@@ -296,18 +296,65 @@ def test_a_guest_that_writes_too_much_is_stopped_with_a_message(
     assert (folder / "client.pcap").stat().st_size == 1 << 20
 
 
-def test_an_emulator_is_confined_like_a_guest(
-    kernel: Kernel, victim: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_guest_starts_a_bounded_number_of_processes(kernel: Kernel) -> None:
+    script = "n=0; while [ $n -lt 1000 ]; do sleep 60 & n=$((n+1)); echo $n; done"
+    said = run(kernel, script)[1]
+    assert "1000" not in said.split()
+    assert "Cannot fork" in said
+    assert len(said.splitlines()) > 400
+
+
+TOO_MUCH = {
+    "files": ("n=0; while :; do : > f$n; n=$((n+1)); done", "more than 512 files"),
+    "folders": ("while mkdir d; do cd d; done; sleep 99", "more than 512 files"),
+    "bytes": ("n=0; while :; do head -c 65536 /dev/zero > f$((n % 99)); n=$((n+1)); done", "GiB"),
+    "at the end": ("for n in 1 2 3 4 5; do head -c 999999 /dev/zero > f$n; done", "GiB"),
+    "without a name": ("exec 3> f; rm f; head -c 8000000 /dev/zero >&3; sleep 99", "GiB"),
+}
+
+
+@pytest.mark.parametrize("what", TOO_MUCH)
+def test_a_guest_whose_files_are_too_many_or_too_large_is_stopped(
+    kernel: Kernel, folder: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a shell in the place of QEMU, which runs the guest's program as its script."""
-    (victim.parent / "guest").mkdir()
-    script = victim.parent / "guest" / "lab-guest"
-    script.write_text(f"id -u; grep CapEff /proc/self/status; ulimit -f; echo x > {victim}/new")
-    board = dataclasses.replace(device._BOARDS[X86], emulator=str(kernel.linux))
+    monkeypatch.setattr(machine, "BYTES_MAX", 4 << 20)
+    script, says = TOO_MUCH[what]
+    with pytest.raises(RunError, match=f"the guest was stopped: .*{says}"):
+        run_as_guest(kernel, folder, script)
+
+
+def emulated(script: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Puts a shell, which runs a script, in the place of QEMU."""
+    (folder / "shell.c").write_text(SHELL.replace("lab-guest", str(script)))
+    build._gcc("gcc", str(folder / "shell.c"), into=folder / "shell")
+    board = dataclasses.replace(device._BOARDS[X86], emulator=str(folder / "shell"))
     monkeypatch.setitem(device._BOARDS, X86, board)
-    guest = dataclasses.replace(kernel, guest=script)
+
+
+def test_an_emulator_whose_files_are_too_large_is_stopped(
+    kernel: Kernel, victim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "BYTES_MAX", 4 << 20)
+    script = victim.parent / "script"
+    script.write_text(
+        "n=0; while :; do head -c 65536 /dev/zero > $TMPDIR/$((n % 99)); n=$((n+1)); done"
+    )
+    emulated(script, tmp_path, monkeypatch)
+    with device.started(X86, kernel, [], 1, device.COUNTED) as one:
+        one.process.wait(60)
+        with pytest.raises(RunError, match="the guest was stopped: its files reached"):
+            one.results()
+
+
+def test_an_emulator_is_confined_like_a_guest(
+    kernel: Kernel, victim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a shell in the place of QEMU."""
+    script = victim.parent / "script"
+    script.write_text(f"id -u; grep CapEff /proc/self/status; ulimit -f; echo x > {victim}/new")
+    emulated(script, tmp_path, monkeypatch)
     before = look(victim)
-    with device.started(X86, guest, [], 1, device.COUNTED) as one:
+    with device.started(X86, kernel, [], 1, device.COUNTED) as one:
         one.process.wait(30)
         said = machine.console_tail(one.console).splitlines()
     assert before == look(victim)
