@@ -45,24 +45,24 @@ setup-bench: ## also what ackwise is measured against
 $(VENV)/ready: pyproject.toml requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python tools/pins.py dev > $(VENV)/pins.txt
-	$(BIN)/pip install -q -c requirements.lock -r $(VENV)/pins.txt
+	$(BIN)/pip install -q --require-hashes --no-deps -r $(VENV)/pins.txt
 	touch $@
 
 $(VENV)/docs: pyproject.toml requirements.lock | $(VENV)/ready
 	$(BIN)/python tools/pins.py docs > $(VENV)/pins-docs.txt
-	$(BIN)/pip install -q -c requirements.lock -r $(VENV)/pins-docs.txt
+	$(BIN)/pip install -q --require-hashes --no-deps -r $(VENV)/pins-docs.txt
 	touch $@
 
 $(VENV)/fuzz: pyproject.toml requirements.lock | $(VENV)/ready
 	$(BIN)/python tools/pins.py fuzz > $(VENV)/pins-fuzz.txt
-	$(BIN)/pip install -q -c requirements.lock -r $(VENV)/pins-fuzz.txt
+	$(BIN)/pip install -q --require-hashes --no-deps -r $(VENV)/pins-fuzz.txt
 	touch $@
 
 # Fetched once, so that the test of the wheel needs no network.
 $(WHEELHOUSE)/ready: pyproject.toml requirements.lock | $(VENV)/ready
 	mkdir -p $(WHEELHOUSE)
 	$(BIN)/python tools/pins.py > $(WHEELHOUSE)/pins.txt
-	$(BIN)/pip download -q -c requirements.lock -d $(WHEELHOUSE) -r $(WHEELHOUSE)/pins.txt
+	$(BIN)/pip download -q --require-hashes --no-deps -d $(WHEELHOUSE) -r $(WHEELHOUSE)/pins.txt
 	touch $@
 
 .PHONY: build
