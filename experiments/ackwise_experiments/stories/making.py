@@ -84,10 +84,11 @@ def _prepare(case: Case, folder: Path) -> None:
     """Files and configurations."""
     files.make_folder(folder / "www")
     for name, size in _FILES.items():
-        with (folder / "www" / name).open("wb") as out:
+        with files.create(folder / "www" / name) as out:
             out.truncate(size)
     for name, text in case.files.items():
-        (folder / name).write_text(text.format(folder=folder), encoding="utf-8")
+        with files.create(folder / name) as out:
+            out.write(text.format(folder=folder).encode())
     for command in case.prepare:
         run(["sh", "-c", command.format(folder=folder)], timeout_s=60, check=True)
 
@@ -129,10 +130,9 @@ def _path(case: Case, inside: dict[str, str]) -> Iterator[Process]:
 
 @contextmanager
 def _shell(namespace: str, command: str, folder: Path, log: str) -> Iterator[Process]:
-    words = namespaces.inside(namespace, "sh", "-c", command.format(folder=folder))
-    with (folder / log).open("a") as out, started(
-        words, stdout=out, stderr=out, environment=_environment(), new_session=True
-    ) as process:  # fmt: skip
+    script = f"exec >> {folder / log} 2>&1\n{command.format(folder=folder)}"
+    words = namespaces.inside(namespace, "sh", "-c", script)
+    with started(words, environment=_environment(), new_session=True) as process:
         yield process
 
 
@@ -183,8 +183,8 @@ def _keep(case: Case, folder: Path, to: Path, known: truth.Truth) -> None:
         (f"{receiver}.pcap", "receiver.pcap"),
         *((name, name) for name in ("router.pcap", "server.log", "client.log", f"{sender}.ss")),
     ):
-        (to / kept).write_bytes((folder / name).read_bytes())
-    (to / "truth.json").write_text(json.dumps(asdict(known), indent=1), encoding="utf-8")
+        files.copy(folder / name, to / kept)
+    files.write_whole(str(to / "truth.json"), json.dumps(asdict(known), indent=1).encode())
 
 
 def run_once(case: Case, to: Path) -> truth.Truth:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ackwise.host import files
 from ackwise.host.namespaces import inside
 from ackwise.host.programs import DISCARDED, run, started
 
@@ -58,7 +59,7 @@ def read(text: str) -> Iterator[Sample]:
 @contextmanager
 def watching(namespace: str, out: Path) -> Iterator[None]:
     """Writes samples to a file during the block."""
-    with out.open("w") as stream:
+    with files.create(out) as stream:
         words = inside(namespace, "sh", "-c", _LOOP)
         with started(words, stdout=stream, stderr=DISCARDED, new_session=True):
             yield

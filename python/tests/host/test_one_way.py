@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 import ackwise
 
 PACKAGE = Path(ackwise.__file__).parent
+EXPERIMENTS = ROOT / "experiments/ackwise_experiments"
 # What only one module may do.
 ONLY = {
     "starts a program": "host/programs.py",
@@ -89,16 +91,25 @@ def found(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, "changes a folder"
 
 
-def offences(place: str) -> list[str]:
+def offences(place: str, room: Path = PACKAGE) -> list[str]:
     """Offences of one module."""
-    tree = ast.parse((PACKAGE / place).read_text(encoding="utf-8"))
+    tree = ast.parse((room / place).read_text(encoding="utf-8"))
     return [
         f"{place}:{line}: {what}; use ackwise.host" for line, what in found(tree)
         if ONLY.get(what) != place and not (what in OF_HOST and place.startswith("host/"))
     ]  # fmt: skip
 
 
-MODULES = sorted(str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py"))
+def modules(room: Path) -> list[str]:
+    return sorted(str(file.relative_to(room)) for file in room.rglob("*.py"))
+
+
+MODULES = modules(PACKAGE)
+
+
+@pytest.mark.parametrize("place", modules(EXPERIMENTS))
+def test_experiments_touch_the_system_through_host_too(place: str) -> None:
+    assert offences(place, EXPERIMENTS) == []
 
 
 @pytest.mark.parametrize("place", MODULES)
