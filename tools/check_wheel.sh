@@ -12,6 +12,10 @@ trap 'rm -rf "$place"' EXIT
 
 "$python" -m venv "$place/venv"
 "$place/venv/bin/pip" install -q --no-index --find-links "$wheelhouse" "$wheel"
+# Texts of its licences and of what is linked into the engine.
+for text in MIT.txt GPL-2.0-only.txt THIRD-PARTY.txt; do
+	cmp LICENSES/$text "$place"/venv/lib/python*/site-packages/ackwise-*.dist-info/licenses/LICENSES/$text
+done
 cd "$place"
 unset PYTHONPATH
 # The report page is package data like the plans; a wheel without it fails here.
