@@ -54,6 +54,8 @@ class KeptResults:
         path = self._folder / f"{sha256(_canonical(keys)).hexdigest()}.json.z"
         try:
             kept: Results = bounded.parse_json(_unpacked(path), UNPACKED_BYTES_MAX, ITEMS_MAX)
+            if not isinstance(kept, list) or list(map(type, kept)) != [dict] * len(keys):
+                raise ValueError("not a result for each key")
         except (OSError, ValueError, zlib.error):
             # missing, or damaged and therefore written again
             found = run()
