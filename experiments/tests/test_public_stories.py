@@ -17,8 +17,15 @@ from ackwise import engine
 from ackwise.diagnosis import table
 from ackwise_experiments.stories import judging, making, truth, watch
 from ackwise_experiments.stories.cases import Case, cases, way
-from ackwise_experiments.stories.path import Box, Packet, segments
-from ackwise_experiments.stories.told import JUDGING, STORIES, TUNING
+from ackwise_experiments.stories.path import Box, Packet, Way, segments
+from ackwise_experiments.stories.told import (
+    FIRST_DRAW,
+    JUDGING,
+    JUDGING2,
+    SECOND_DRAW,
+    STORIES,
+    TUNING,
+)
 
 ACK, PSH, SYN, FIN = 0x10, 0x08, 0x02, 0x01
 
@@ -61,14 +68,16 @@ def _is_sealed(packet: Packet) -> bool:
 
 def test_the_split_is_by_story_and_stays_as_drawn() -> None:
     tuning = {story.name for story in STORIES if story.split == TUNING}
-    assert len(tuning) == len(STORIES) // 2
+    assert len(tuning) == len(FIRST_DRAW) // 2
+    assert {story.split for story in SECOND_DRAW} == {JUDGING2}
     # as committed before the first capture
     assert {"split-query", "policed", "offload", "reset", "ecn"} <= tuning
     assert not tuning & {"split-response", "bbr", "smb", "handover", "mtu-black-hole"}
     assert {case.story for case in cases() if case.split == TUNING} == tuning
-    assert {case.story for case in cases() if case.split == JUDGING} == {
-        story.name for story in STORIES if story.split == JUDGING
-    }
+    for split in (JUDGING, JUDGING2):
+        assert {case.story for case in cases() if case.split == split} == {
+            story.name for story in STORIES if story.split == split
+        }
 
 
 def test_every_story_has_addresses_and_varied_cases() -> None:
@@ -160,6 +169,18 @@ def test_one_of_so_many_tails_is_lost_but_not_its_repetition() -> None:
     assert box.passes(second)
     assert box.passes(_packet(b"not the end of a write", ACK))
     assert box.lost == 1
+
+
+def test_some_packets_are_overtaken_and_others_arrive_together() -> None:
+    plain = {"rate_bps": 10**7, "delay_ns": 1000}
+    late = Way(plain | {"late_ppm": 250_000, "late_ns": 500}, 0, "seed")
+    took = [late.arrives(at) - at for at in range(4000)]
+    assert set(took) == {1000, 1500}
+    assert 800 < took.count(1500) < 1200
+    together = Way(plain | {"burst_ns": 300}, 0, "seed")
+    arrived = [together.arrives(at) for at in range(600)]
+    assert all(at + 1000 <= then < at + 1300 for at, then in enumerate(arrived))
+    assert set(arrived) == {1200, 1500, 1800}
 
 
 @pytest.mark.parametrize("ipv6", [False, True])

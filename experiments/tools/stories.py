@@ -24,7 +24,7 @@ from pathlib import Path
 from ackwise.errors import InputError, RunError
 from ackwise_experiments.stories import judging, making
 from ackwise_experiments.stories.cases import Case, cases
-from ackwise_experiments.stories.told import JUDGING, STORIES, TUNING
+from ackwise_experiments.stories.told import SPLITS, STORIES
 
 _TRIES = 3
 
@@ -90,7 +90,7 @@ def judge(args: argparse.Namespace) -> int:
     """Exit code 1 when a verdict is wrong."""
     found = [
         verdict
-        for split in (TUNING, JUDGING)
+        for split in SPLITS
         if args.split in (None, split)
         for verdict in judging.verdicts(args.folder / split)
     ]
@@ -115,7 +115,7 @@ def main() -> int:
         command.set_defaults(act=act)
         if act is not show:
             command.add_argument("folder", type=Path)
-        command.add_argument("--split", choices=(TUNING, JUDGING))
+        command.add_argument("--split", choices=SPLITS)
         if act is make:
             command.add_argument("names", nargs="*", help="stories or cases")
         if act is judge:

@@ -68,7 +68,7 @@ class Way:
 
     def __init__(self, channel: Mapping[str, Any], start_ns: int, seed: str) -> None:
         self._rate_bps: int = channel["rate_bps"]
-        self.delay_ns: int = channel["delay_ns"]
+        self._delay_ns: int = channel["delay_ns"]
         self._packets_max = channel.get("queue_packets") or sys.maxsize
         self._bytes_max = channel.get("queue_bytes") or sys.maxsize
         self._loss = channel.get("loss_ppm", 0) / 10**6
@@ -77,7 +77,7 @@ class Way:
             for o in channel.get("outages", ())
         ]
         self._policer = _policer(channel)
-        self._chance = random.Random(seed)  # noqa: S311
+        self.chance = random.Random(seed)  # noqa: S311
         self._sent: deque[tuple[int, int]] = deque()  # when each has left, its bytes
         self._sent_bytes = 0  # of these
         self.bytes = self.dropped = self._busy_ns = 0
@@ -116,7 +116,11 @@ class Way:
     def loses(self, time_ns: int) -> bool:
         """Whether a packet that left the queue then is lost on the wire."""
         out = any(begins_ns <= time_ns < ends_ns for begins_ns, ends_ns in self._outages)
-        return self._chance.random() < self._loss or out
+        return self.chance.random() < self._loss or out
+
+    def arrives(self, left_ns: int) -> int:
+        """When a packet that left the queue then is at the other end."""
+        return left_ns + self._delay_ns
 
     def document(self) -> dict[str, Any]:
         """What passed."""
@@ -211,7 +215,7 @@ class Line:
             self.router.add(left_ns - way.takes_ns(len(packet)), packet)
         if not way.loses(left_ns):
             self._count += 1
-            one = (left_ns + way.delay_ns, self._count, self._to[device], packet)
+            one = (way.arrives(left_ns), self._count, self._to[device], packet)
             heapq.heappush(self._coming, one)
 
     def put(self, device: int, packet: bytes) -> None:

@@ -154,10 +154,12 @@ def give(
     abort: int = 0,
     idle_ms: int = 0,
     write_bytes: int = 65536,
+    pause_ms: float = 0,
     sndbuf: int = 0,
     nodelay: int = 0,
 ) -> None:
-    """Sends so many bytes to each client, waits, and closes, or resets the connection."""
+    """Sends so many bytes to each client, with a pause after each write, waits, and closes, or
+    resets the connection."""
     server = _accepting(port)
     if sndbuf:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, sndbuf)
@@ -168,6 +170,7 @@ def give(
         try:
             while left > 0:
                 left -= peer.send(b"x" * min(write_bytes, left))
+                time.sleep(pause_ms / 1000)
         except OSError:
             continue
         time.sleep(idle_ms / 1000)

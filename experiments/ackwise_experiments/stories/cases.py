@@ -14,6 +14,7 @@ S6, C6 = "fd99::1", "fd99::2"
 NETWORK, NETWORK6 = "10.99.0.0/24", "fd99::/64"
 HTTP, HTTP2, TLS, SSH, OTHER = 8080, 8082, 8443, 2222, 8090
 IPERF, REDIS, POSTGRES, SMB = 5201, 6379, 5432, 445
+MQTT, FTP, FTP_DATA, MYSQL, NBD, GIT = 1883, 2121, 2122, 3306, 10809, 9418
 _MS = 10**6  # nanoseconds
 _FAST_MBIT = 100.0
 _WINDOW_SCALE = 3  # kind of the TCP option
@@ -44,6 +45,7 @@ class Case:
     mtu_bytes: int = 1500
     serve_also: str = ""
     must_say: str = ""  # a pattern for the text of the diagnosis
+    listens: int = 0  # where the server listens first, if data has a port of its own
 
     @property
     def name(self) -> str:
@@ -165,6 +167,20 @@ def _write(story: str, number: int, cause: str, rtt_ms: float, **values: Any) ->
         story, number, cause, serve, _app("write", host=S, port=OTHER, **{"seconds": 6, **values}),
         OTHER, way(rtt_ms), way(rtt_ms), CLIENT,
     )  # fmt: skip
+
+
+_POSTGRES = (
+    "chown -R postgres {folder}/db; "
+    "exec setpriv --reuid postgres --regid postgres --clear-groups "
+    f"$(ls -d /usr/lib/postgresql/*/bin)/postgres -D {{folder}}/db -p {POSTGRES} "
+    "-k '' -c listen_addresses='*' -c ssl=off"
+)
+_POSTGRES_FOLDER = (
+    "mkdir {folder}/db; chmod a+x {folder}; chown postgres {folder}/db; "
+    "setpriv --reuid postgres --regid postgres --clear-groups "
+    "$(ls -d /usr/lib/postgresql/*/bin)/initdb -A trust -N -D {folder}/db > /dev/null; "
+    f"echo 'host all all {NETWORK} trust' >> {{folder}}/db/pg_hba.conf",
+)
 
 
 def _haproxy() -> dict[str, str]:
@@ -535,19 +551,11 @@ def _judging() -> list[Case]:
         ),
         Case(
             "one-request-at-a-time", 3, "peer-requests",
-            "chown -R postgres {folder}/db; "
-            "exec setpriv --reuid postgres --regid postgres --clear-groups "
-            f"$(ls -d /usr/lib/postgresql/*/bin)/postgres -D {{folder}}/db -p {POSTGRES} "
-            "-k '' -c listen_addresses='*' -c ssl=off",
+            _POSTGRES,
             f"for i in $(seq 100); do echo \"select repeat('x', 200 + $i);\"; done | "
             f"psql -q -h {S} -p {POSTGRES} -U postgres postgres > /dev/null", POSTGRES,
             way(45), way(45),
-            prepare=(
-                "mkdir {folder}/db; chmod a+x {folder}; chown postgres {folder}/db; "
-                "setpriv --reuid postgres --regid postgres --clear-groups "
-                "$(ls -d /usr/lib/postgresql/*/bin)/initdb -A trust -N -D {folder}/db > /dev/null; "
-                f"echo 'host all all {NETWORK} trust' >> {{folder}}/db/pg_hba.conf",
-            ),
+            prepare=_POSTGRES_FOLDER,
         ),
         _download(
             "mtu-black-hole", 1, "path-mtu", way(30, mtu_bytes=1400), way(30), _curl(seconds=8)
@@ -676,7 +684,266 @@ guest ok = yes
     ]  # fmt: skip
 
 
+_FTPD = {
+    "vsftpd.conf": f"""
+listen=YES
+listen_port={FTP}
+background=NO
+anonymous_enable=YES
+no_anon_password=YES
+anon_root={{folder}}/ftp
+write_enable=YES
+anon_upload_enable=YES
+anon_umask=022
+pasv_min_port={FTP_DATA}
+pasv_max_port={FTP_DATA}
+seccomp_sandbox=NO
+secure_chroot_dir={{folder}}/empty
+vsftpd_log_file={{folder}}/vsftpd.log
+"""
+}
+
+
+def _ftp(
+    number: int, cause: str, commands: str, down: Channel, up: Channel, data_from: str
+) -> Case:
+    return Case(
+        "ftp-buffers", number, cause, "exec vsftpd {folder}/vsftpd.conf",
+        f"timeout 9 lftp -c 'set net:max-retries 1; set ftp:ssl-allow no; {commands}'",
+        FTP_DATA, down, up, data_from, _FTPD,
+        prepare=(
+            "mkdir -p {folder}/ftp/in {folder}/empty; chown ftp {folder}/ftp/in; "
+            "ln {folder}/www/large {folder}/ftp/large",
+        ),
+        listens=FTP,
+    )  # fmt: skip
+
+
+_MARIADB = (
+    "chown -R mysql {folder}/db; exec mariadbd --no-defaults --user=mysql --datadir={folder}/db "
+    f"--port={MYSQL} --bind-address={S} --socket={{folder}}/db/socket --skip-grant-tables "
+    "--skip-networking=0 --innodb-flush-log-at-trx-commit=0 --max-allowed-packet=16M"
+)
+_MARIADB_FOLDER = (
+    "mkdir {folder}/db; chown mysql {folder}/db; mariadb-install-db --no-defaults --user=mysql "
+    "--datadir={folder}/db --skip-test-db > /dev/null",
+)
+_WEBSOCKETS = {
+    "server.py": f"""
+import asyncio, sys, websockets
+async def give(peer):
+    while True:
+        await peer.send(bytes(int(sys.argv[1])))
+async def main():
+    async with websockets.serve(give, "{S}", {OTHER}, compression=None):
+        await asyncio.Future()
+asyncio.run(main())
+""",
+    "client.py": f"""
+import asyncio, sys, time, websockets
+async def main():
+    async with websockets.connect("ws://{S}:{OTHER}", compression=None) as peer:
+        async for message in peer:
+            time.sleep(float(sys.argv[1]))
+asyncio.run(main())
+""",
+}
+_DEBIAN_PYTHON = "/usr/bin/python3"  # it has the packages of Debian
+
+
+def _second_draw() -> list[Case]:
+    """Cases of the second draw, which no rule was tuned with."""
+    loops = "for i in $(seq {n}); do {what}; done"
+    nodelay = {"nodelay": 1}
+    return [
+        *(
+            Case(
+                "mqtt-inflight", number, "own-answers",
+                "exec mosquitto -c {folder}/mosquitto.conf",
+                f"yes $(printf %0{size}d 0) | timeout 7 mosquitto_pub -h {S} -p {MQTT} -V 5 "
+                "-t t -q 1 -l --nodelay",
+                MQTT, way(rtt_ms), way(rtt_ms), CLIENT,
+                {
+                    "mosquitto.conf": f"listener {MQTT}\nallow_anonymous true\n"
+                    f"max_inflight_messages {inflight}\nset_tcp_nodelay true\n"
+                },
+            )
+            for number, size, inflight, rtt_ms in ((1, 3000, 10, 50), (2, 500, 20, 100))
+        ),
+        _ftp(
+            1, "send-buffer",
+            f"set net:socket-buffer 40000; open -p {FTP} {S}; put {{folder}}/www/large -o in/up",
+            way(60), way(60), CLIENT,
+        ),
+        _ftp(
+            2, "receive-window",
+            f"set net:socket-buffer 60000; open -p {FTP} {S}; get large -o /dev/null",
+            way(90), way(90), SERVER,
+        ),
+        _ftp(
+            3, "link", f"open -p {FTP} {S}; get large -o /dev/null",
+            way(40, 9, 150), way(40), SERVER,
+        ),
+        *(
+            Case(
+                "row-by-row", number, "own-answers", _MARIADB,
+                "(echo 'create table mysql.t (a longblob) engine=aria;'; for i in $(seq 2000); do "  # noqa: S608
+                f"echo \"insert into mysql.t values ('$(printf %0{size}d $i)');\"; done) | "
+                f"timeout 8 mariadb --no-defaults -h {S} -P {MYSQL}",
+                MYSQL, way(rtt_ms), way(rtt_ms), CLIENT, prepare=_MARIADB_FOLDER,
+            )
+            for number, size, rtt_ms in ((1, 20_000, 40), (2, 900, 90))
+        ),
+        *(
+            Case(
+                "cursor-batches", number, "peer-requests", _POSTGRES,
+                f"timeout 8 psql -qAt -v FETCH_COUNT={rows} -h {S} -p {POSTGRES} -U postgres "  # noqa: S608
+                f"-c \"select repeat('x', {size}) from generate_series(1, 100000)\" postgres "
+                "> /dev/null",
+                POSTGRES, way(rtt_ms), way(rtt_ms), prepare=_POSTGRES_FOLDER,
+            )
+            for number, rows, size, rtt_ms in ((1, 10, 400, 30), (2, 100, 1000, 80))
+        ),
+        *(
+            Case(
+                "token-stream", number, "sending-application",
+                _app(
+                    "give", port=OTHER, total_bytes=10_000_000, write_bytes=size,
+                    pause_ms=pause_ms, **nodelay,
+                ),
+                _app("take", host=S, port=OTHER, seconds=7), OTHER, way(rtt_ms), way(rtt_ms),
+            )
+            for number, size, pause_ms, rtt_ms in ((1, 90, 25, 60), (2, 300, 60, 25))
+        ),
+        _download(
+            "interference", 1, "timeout",
+            way(20, 20, 200, outages=[_away(at, 250)[0] for at in range(600, 9000, 600)]),
+            way(20, outages=[_away(at, 250)[0] for at in range(600, 9000, 600)]),
+            _curl(seconds=8),
+        ),
+        Case(
+            "interference", 2, "timeout", _app("sink", port=OTHER),
+            _app("write", host=S, port=OTHER, seconds=8), OTHER,
+            way(12, outages=[_away(at, 350)[0] for at in range(900, 9000, 900)]),
+            way(12, 15, 200, outages=[_away(at, 350)[0] for at in range(900, 9000, 900)]),
+            CLIENT,
+        ),
+        _download(
+            "one-way-firewall", 1, "timeout", way(30, 10, 200),
+            way(30, outages=_away(1500, 60_000)), _curl(seconds=9),
+        ),
+        Case(
+            "one-way-firewall", 2, "timeout", _app("sink", port=OTHER),
+            _app("write", host=S, port=OTHER, seconds=9, write_bytes=4000, pause_ms=20), OTHER,
+            way(50, outages=_away(1000, 60_000)), way(50), CLIENT,
+        ),
+        _download(
+            "reordered", 1, "link",
+            way(30, 12, 200, late_ppm=20_000, late_ns=8 * _MS), way(30),
+        ),
+        _download(
+            "reordered", 2, "link",
+            way(50, 20, 300, late_ppm=200_000, late_ns=3 * _MS), way(50),
+        ),
+        *(
+            _download(
+                "video-segments", number, "peer-requests", way(rtt_ms, mbit, 200), way(rtt_ms),
+                _curl("middle?[1-30]", 9, f"--rate {rate}/m"),
+            )
+            for number, mbit, rtt_ms, rate in ((1, 40, 30, 60), (2, 25, 70, 90))
+        ),
+        *(
+            Case(
+                "block-device", number, cause,
+                f"exec nbdkit -f -p {NBD} {plugin}", f"timeout 8 nbdcopy --connections=1 "
+                f"--threads=1 --requests={requests} --request-size={size} {order}",
+                NBD, way(rtt_ms), way(rtt_ms), SERVER if cause == "peer-requests" else CLIENT,
+            )
+            for number, cause, plugin, requests, size, order, rtt_ms in (
+                (1, "peer-requests", "pattern 1G", 1, 65536, f"nbd://{S} null:", 40),
+                (2, "peer-requests", "pattern 1G", 3, 32768, f"nbd://{S} null:", 100),
+                (3, "own-answers", "memory 1G", 1, 131072,
+                 f"--no-extents --allocated -S 0 {{folder}}/www/large nbd://{S}", 70),
+            )
+        ),
+        *(
+            Case(
+                "slow-consumer", number, "receiving-application",
+                f"exec {_DEBIAN_PYTHON} {{folder}}/server.py {size}",
+                f"timeout 8 {_DEBIAN_PYTHON} {{folder}}/client.py {pause_s}",
+                OTHER, way(rtt_ms), way(rtt_ms), files=_WEBSOCKETS,
+            )
+            for number, size, pause_s, rtt_ms in ((1, 20_000, 0.03, 30), (2, 3000, 0.008, 80))
+        ),
+        *(
+            _download(
+                "slow-upstream", number, "sending-application", way(rtt_ms), way(rtt_ms),
+                _curl(seconds=7),
+                files={
+                    **nginx(location=f"proxy_pass http://127.0.0.1:{OTHER};"),
+                    "backend.sh": "read line; printf 'HTTP/1.0 200 OK\\r\\n\\r\\n'; "
+                    f"exec pv -qL {rate} /dev/zero",
+                },
+                serve_also=f"exec socat TCP-LISTEN:{OTHER},fork,reuseaddr "
+                "EXEC:'sh {folder}/backend.sh'",
+            )
+            for number, rate, rtt_ms in ((1, "400k", 35), (2, "1500k", 15))
+        ),
+        *(
+            Case(
+                "compressing-sender", number, "sending-application", _app("sink", port=OTHER),
+                f"timeout 7 sh -c '{command} < /dev/urandom | socat -u - TCP:{S}:{OTHER}'",
+                OTHER, way(rtt_ms), way(rtt_ms), CLIENT,
+            )
+            for number, command, rtt_ms in ((1, "xz -6 -c -T1", 20), (2, "bzip2 -9 -c", 8))
+        ),
+        *(
+            _web(
+                rtt_ms, "ack-stall", number, "last-chunk", _curl("[1-300]", 6),
+                head_bytes=head, body_bytes=body,
+            )
+            for number, head, body, rtt_ms in ((1, 4000, 5, 4), (2, 9500, 60, 14))
+        ),
+        _download(
+            "satellite", 1, "start", way(600, 20, 400), way(600, 5),
+            loops.format(n=3, what=_curl("middle", 9)),
+        ),
+        Case(
+            "satellite", 2, "start", _app("give", port=OTHER, total_bytes=400_000),
+            loops.format(n=2, what=_app("take", host=S, port=OTHER, seconds=9)), OTHER,
+            way(520, 50, 1000), way(520),
+        ),
+        *(
+            Case(
+                "git-clone", number, cause,
+                f"exec git daemon --reuseaddr --export-all --base-path={{folder}} --port={GIT} "
+                "{folder}",
+                f"timeout 8 git clone -q git://{S}:{GIT}/repository {{folder}}/clone",
+                GIT, down, way(rtt_ms),
+                prepare=(
+                    "git init -q {folder}/repository; cd {folder}/repository; "
+                    "head -c 30000000 /dev/urandom > data; git add data; "
+                    "git -c user.name=a -c user.email=a@a -c commit.gpgsign=false commit -qm a",
+                ),
+            )
+            for number, cause, rtt_ms, down in (
+                (1, "link", 30, way(30, 8, 150)),
+                (2, "congestion-window", 60, way(60, loss_ppm=4000)),
+            )
+        ),
+        _download(
+            "aggregated", 1, "link", way(20, 15, 250, burst_ns=12 * _MS), way(20), _curl(seconds=7)
+        ),
+        _download(
+            "aggregated", 2, "link", way(30, 8, 200, burst_ns=6 * _MS),
+            way(30, burst_ns=20 * _MS), _curl(seconds=7),
+        ),
+    ]  # fmt: skip
+
+
 def cases() -> list[Case]:
     """All of them, in the order of the stories."""
     places = {story.name: place for place, story in enumerate(STORIES)}
-    return sorted([*_tuning(), *_judging()], key=lambda one: (places[one.story], one.number))
+    return sorted(
+        [*_tuning(), *_judging(), *_second_draw()], key=lambda one: (places[one.story], one.number)
+    )

@@ -58,12 +58,16 @@ _SYSCTLS = {
 }
 # and the Debian packages that bring them
 PROGRAMS = {
-    "curl": "curl", "dbclient": "dropbear-bin", "h2load": "nghttp2-client", "haproxy": "haproxy",
-    "iperf3": "iperf3", "nghttp": "nghttp2-client", "nghttpd": "nghttp2-server",
+    "bzip2": "bzip2", "curl": "curl", "dbclient": "dropbear-bin", "git": "git",
+    "h2load": "nghttp2-client", "haproxy": "haproxy", "iperf3": "iperf3", "lftp": "lftp",
+    "mariadb": "mariadb-client", "mariadbd": "mariadb-server", "mosquitto": "mosquitto",
+    "mosquitto_pub": "mosquitto-clients", "nbdcopy": "libnbd-bin", "nbdkit": "nbdkit",
+    "nghttp": "nghttp2-client", "nghttpd": "nghttp2-server",
     "nginx": "nginx-light", "nstat": "iproute2", "openssl": "openssl", "psql": "postgresql",
     "pv": "pv", "redis-benchmark": "redis-tools", "redis-server": "redis-server",
     "rsync": "rsync", "sftp": "openssh-client", "smbclient": "smbclient", "smbd": "samba",
-    "socat": "socat", "sshd": "openssh-server", "wget": "wget",
+    "socat": "socat", "sshd": "openssh-server", "vsftpd": "vsftpd", "wget": "wget",
+    "xz": "xz-utils",
 }  # fmt: skip
 _FILES = {"large": 80_000_000, "middle": 100_000, "small": 2_000, "tiny": 300}
 
@@ -201,7 +205,7 @@ def run_once(case: Case, to: Path) -> truth.Truth:
             _set_up(case, namespace, end)
             recorded.enter_context(host.captured(namespace, folder / f"{end}.pcap"))
             recorded.enter_context(watch.watching(namespace, folder / f"{end}.ss"))
-        for command, port in ((case.serve_also, OTHER), (case.serve, case.port)):
+        for command, port in ((case.serve_also, OTHER), (case.serve, case.listens or case.port)):
             if command:
                 stack.enter_context(_serving(inside[SERVER], command, port, folder))
         start_ns = _begin(path, case, folder / "router.pcap")

@@ -11,6 +11,8 @@ The settings are those of `bottleneck.line`. A direction may also have
     stripped_options    kinds of TCP options that a SYN loses
     marked_packets      queue length from which ECN-capable packets are marked
     lost_pushes         one of so many segments that end a write is lost, not their repetitions
+    late_ppm, late_ns   so many packets of a million take so much longer, and others overtake them
+    burst_ns            packets arrive together, at multiples of this time
 
 With `offload`, the server's device takes packets of 64 KB from the kernel, as one with TCP
 segmentation offload, and cuts them into segments.
@@ -191,7 +193,20 @@ class Box:
 
 
 class Way(line.Way):
-    """A direction of the link, with the length of its queue."""
+    """A direction of the link, with the length of its queue, and wires that are not all alike."""
+
+    def __init__(self, channel: Mapping[str, Any], start_ns: int, seed: str) -> None:
+        super().__init__(channel, start_ns, seed)
+        self._late = channel.get("late_ppm", 0) / 10**6
+        self._late_ns = channel.get("late_ns", 0)
+        self._burst_ns = channel.get("burst_ns") or 1
+
+    def arrives(self, left_ns: int) -> int:
+        """Later than usual, or with others."""
+        at_ns = super().arrives(left_ns)
+        if self._late and self.chance.random() < self._late:
+            at_ns += self._late_ns
+        return -(-at_ns // self._burst_ns) * self._burst_ns
 
     def waiting(self, now_ns: int) -> int:
         """Packets that have not left it."""
