@@ -79,7 +79,6 @@ def transfer(limit: str, **given: Any) -> Transfer:
         "doubts": [],
         "rivals": [],
         "refuted": [],
-        "unseen_timers": 0,
         "stalls_ns": {},
         "answers": {"waits": 0, "ns": 0},
         "blocks": {"waits": 0, "ns": 0, "delayed_ns": 0},
@@ -98,6 +97,7 @@ def transfer(limit: str, **given: Any) -> Transfer:
         "retransmissions": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
         "recoveries": {"fast": 70, "timeout": 0, "tail_loss_probe": 0, "unclear": 0},
         "ce_packets": 0, "fin_packets": 1, "unacknowledged_bytes": 0, "timeouts_despite_sack": 0,
+        "unseen_retransmissions": 0,
     }  # fmt: skip
     acks = {
         "pure": 3500, "advancing": 3500, "piggybacked": 0, "ce_reported_packets": 0,
@@ -119,6 +119,7 @@ def transfer(limit: str, **given: Any) -> Transfer:
         "distance_ns": [0, 10**8],
         "repeated_packets": [0, 0],
         "packets": 10_500,
+        "ecn": None,
         "ending": "fin",
         "index": 0,
     }
@@ -447,9 +448,16 @@ def test_an_applications_window_is_what_it_lets_pass_in_an_rtt() -> None:
 
 
 @pytest.mark.parametrize("limit", ["timeout", "congestion-window"])
-def test_a_black_hole_is_named_with_its_sizes(limit: str) -> None:
-    sizes = {"lost_bytes": 1500, "passed_bytes": 1040}
+def test_a_black_hole_is_named_with_its_sizes_and_what_shows_it(limit: str) -> None:
+    sizes = {"lost_bytes": 1500, "passed_bytes": 1040, "shown_by": "smaller-arrived"}
     told = advice.of(transfer(limit, path_mtu=sizes), limit)
     assert "1500 bytes never arrived, and those of 1040 bytes did" in told.because
     assert "tcp_mtu_probing=1" in told.line
+    for sign, words in (
+        ("nothing-since", "or a path that has failed since (ping -M do -s 1472 shows which)"),
+        ("smaller-after-silence", "after a silence, IP packets of 1040 bytes came"),
+    ):
+        told = advice.of(transfer(limit, path_mtu={**sizes, "shown_by": sign}), limit)
+        assert words in told.because
+        assert "path MTU black hole" in told.because
     assert "tcp_mtu_probing" not in advice.of(transfer(limit), limit).line

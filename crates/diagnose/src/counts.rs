@@ -100,6 +100,17 @@ pub struct SentCounts {
     pub cwr_packets: u64,
 }
 
+impl SentCounts {
+    /// Counts packets that a timer sent, that of a retransmission or of a probe, and whose earlier
+    /// copies were lost before the capture point.
+    pub(crate) fn add_unseen(&mut self, timers: u64, bytes: u64) {
+        self.retransmissions.unclear += timers;
+        self.recoveries.unclear += timers;
+        self.unseen_retransmissions += timers;
+        self.retransmitted_bytes += bytes;
+    }
+}
+
 /// Packets and bytes of the receiver's acknowledgments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AckCounts {

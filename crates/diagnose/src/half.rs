@@ -28,6 +28,8 @@ const MISSED_MAX_BYTES: u64 = 1 << 24;
 /// Largest segment within an MTU of 1500, and the smallest that every host accepts.
 const MTU_BYTES: u32 = 1500;
 const SMALL_MSS_BYTES: u32 = 536;
+/// Segments of one size that no write ends, after which none is larger.
+const ALIKE: u16 = 16;
 
 /// An unacknowledged packet with data.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +106,9 @@ pub(crate) struct Half {
     newest_acked_ns: u64,
     /// Maximum segment by the MSS options of the handshake, timestamps subtracted.
     pub mss_limit_bytes: Option<u32>,
+    /// Payload of the largest packet, and how many in a row were of that size and not longer.
     largest_bytes: u32,
+    alike: u16,
     /// Scale of the windows that the peer advertises.
     pub scale: Scale,
     idents: Idents,
@@ -154,7 +158,12 @@ impl Half {
 
     /// Largest segment, bytes.
     pub fn mss_bytes(&self) -> u32 {
-        self.mss_limit_bytes.unwrap_or(self.largest_bytes.max(SMALL_MSS_BYTES))
+        match self.mss_limit_bytes {
+            // A router behind the capture point clamped the MSS, or the path carries no more.
+            Some(limit_bytes) if self.alike >= ALIKE => limit_bytes.min(self.largest_bytes),
+            Some(limit_bytes) => limit_bytes,
+            None => self.largest_bytes.max(SMALL_MSS_BYTES),
+        }
     }
 
     /// Whether its first sequence number or data was captured: data acknowledged from here on but
@@ -190,7 +199,14 @@ impl Half {
         let is_known = self.first.is_some();
         self.start_at(start);
         if segment.ip_total_len <= MTU_BYTES {
-            self.largest_bytes = self.largest_bytes.max(segment.payload_len);
+            if segment.payload_len > self.largest_bytes {
+                self.largest_bytes = segment.payload_len;
+                self.alike = 0;
+            }
+            // The end of a write has PSH, and a segment that the MSS cuts off has not.
+            let is_cut =
+                segment.payload_len > 0 && segment.payload_len == self.largest_bytes && !has(tcp_flag::PSH);
+            self.alike = self.alike.saturating_add(is_cut.into());
         }
         self.begin(segment, (start, end), flight_before_bytes, cx, data);
         let segments = segment.payload_len.div_ceil(self.mss_bytes()).max(1);

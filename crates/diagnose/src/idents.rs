@@ -46,11 +46,21 @@ impl Idents {
 }
 
 impl Ident {
+    /// Numbers skipped before this packet, though nothing may show yet that the endpoint counts; 0
+    /// where it jumps.
+    pub fn skipped_packets(self) -> u32 {
+        match u16::try_from(self.ahead) {
+            Ok(ahead) if ahead <= Idents::GAP_MAX => ahead.into(),
+            _ => 0,
+        }
+    }
+
     /// Number of packets missing before this one; 0 where identifications are no evidence.
     pub fn missing_packets(self) -> u32 {
-        match u16::try_from(self.ahead) {
-            Ok(ahead) if self.counts && ahead <= Idents::GAP_MAX => ahead.into(),
-            _ => 0,
+        if self.counts {
+            self.skipped_packets()
+        } else {
+            0
         }
     }
 }

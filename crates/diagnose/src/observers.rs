@@ -91,6 +91,8 @@ impl Half {
 }
 
 fn reviewed(mut half: Half, end: &End) -> Half {
+    // Only the limits recognize these as retransmissions.
+    half.counts.sent.add_unseen(half.limits.unseen_timers, half.limits.unseen_bytes);
     review(&mut half.seen(), end);
     half
 }

@@ -102,6 +102,27 @@ impl Talk {
     }
 }
 
+/// Sends 40 packets of a size, and ten merged ones of four each; the segments counted in all.
+fn segments_of(bytes: u32, flags: u16) -> u64 {
+    let mut talk = Talk::open();
+    let [a, b] = endpoints();
+    let mut put = |n: u32, size: u32| {
+        let packet = TcpPacket::new(a, b, SEQ.wrapping_add(n * bytes), PEER_SEQ, size).flags(flags | ACK);
+        talk.put(1, &packet);
+    };
+    (0..40).for_each(|n| put(n, bytes));
+    (10..20).for_each(|n| put(4 * n, 4 * bytes));
+    talk.connection().halves[0].counts.sent.segments
+}
+
+#[test]
+fn a_segment_is_as_long_as_those_that_come_and_end_no_write() {
+    // The option allows 1000 bytes. A router behind the capture point has clamped it.
+    assert_eq!(segments_of(500, 0), 40 + 10 * 4);
+    // The application writes so much at a time.
+    assert_eq!(segments_of(500, PSH), 40 + 10 * 2);
+}
+
 /// A transfer with a fast retransmission, duplicate ACKs and a window update.
 fn transfer(mut talk: Talk) -> Connection {
     for n in 0..6 {

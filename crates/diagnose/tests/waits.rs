@@ -5,7 +5,7 @@
 use ackwise_capture::tcp_flag::{ACK, FIN, PSH, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
-use ackwise_diagnose::limits::Limit;
+use ackwise_diagnose::limits::{Limit, MtuSign};
 use ackwise_diagnose::{diagnose, Connection, Effort};
 use ackwise_link as _;
 use std::net::SocketAddr;
@@ -337,7 +337,7 @@ fn a_handshake_is_over_when_it_is_over() {
 
 /// A server's answer of full segments, of which none arrives until it sends smaller ones; a short
 /// tail does.
-fn black_hole(passes: u32, sack: bool, copies: u32, recovers: bool) -> Talk {
+fn black_hole(passes: u32, sack: bool, copies: u32, recovers: bool, loss: Loss) -> Talk {
     let mut talk = Talk::new(30);
     talk.sack = sack;
     let now_ns = talk.open();
@@ -345,7 +345,7 @@ fn black_hole(passes: u32, sack: bool, copies: u32, recovers: bool) -> Talk {
     let start = talk.next[SERVER];
     let mut at_ns = asked_ns + MS;
     for _ in 0..6 {
-        talk.lose(at_ns, SERVER, MSS, 0, Loss::Late);
+        talk.lose(at_ns, SERVER, MSS, 0, loss);
         at_ns += PACKET_NS;
     }
     let tail = talk.next[SERVER];
@@ -360,7 +360,7 @@ fn black_hole(passes: u32, sack: bool, copies: u32, recovers: bool) -> Talk {
     talk.put(at_ns + 15 * MS + HOST_NS, CLIENT, ack, Loss::None);
     for n in 0..copies {
         at_ns += (230 * MS) << n;
-        talk.segment(at_ns, SERVER, start, MSS, 0, Loss::Late);
+        talk.segment(at_ns, SERVER, start, MSS, 0, loss);
     }
     if recovers {
         at_ns += (230 * MS) << copies;
@@ -384,8 +384,7 @@ fn sizes_that_never_arrive_are_a_black_hole_of_the_path_mtu() {
         for (passes, sack, copies, recovers) in
             [(1000, true, 4, true), (512, false, 3, true), (1300, true, 2, true), (1000, true, 5, false)]
         {
-            // Behind the hop that drops them, they do not show.
-            let found = black_hole(passes, sack, copies, recovers).diagnosis(place);
+            let found = black_hole(passes, sack, copies, recovers, Loss::Late).diagnosis(place);
             let told = found.halves[SERVER].limits.path_mtu.expect("told");
             assert_eq!(told.lost_bytes, MSS + 40);
             assert_eq!(told.passed_bytes, if recovers { passes } else { 200 } + 40);
@@ -395,11 +394,114 @@ fn sizes_that_never_arrive_are_a_black_hole_of_the_path_mtu() {
     }
 }
 
+/// The places behind a hop that drops packets next to the server.
+const BEHIND: [u64; 2] = [0, 40];
+
+#[test]
+fn behind_the_hop_a_black_hole_shows_by_smaller_packets_after_a_silence() {
+    for place in BEHIND {
+        for (passes, copies) in [(1000, 4), (512, 3), (1200, 2)] {
+            let found = black_hole(passes, true, copies, true, Loss::Early).diagnosis(place);
+            let told = found.halves[SERVER].limits.path_mtu.expect("told");
+            assert_eq!((told.lost_bytes, told.passed_bytes), (MSS + 40, passes + 40));
+            assert_eq!(told.shown_by, MtuSign::SmallerAfterSilence);
+            mostly(&found, SERVER, Limit::Timeout, 0.5, "timers before the capture point");
+            assert!(found.halves[SERVER].counts.sent.retransmissions.total() > 0);
+        }
+    }
+}
+
+/// An answer of `bytes` after three seconds, each packet with these flags but the last with PSH.
+fn late_answer(bytes: u32, size: u32, flags: u16) -> Talk {
+    let mut talk = Talk::new(30);
+    let now_ns = talk.open();
+    let asked_ns = talk.acked_data(now_ns, CLIENT, 300, 0);
+    let mut at_ns = talk.acked_data(asked_ns + MS, SERVER, 250, 0) + 3000 * MS;
+    for n in 0..bytes / size {
+        let is_last = (n + 1) * size == bytes;
+        talk.lose(at_ns, SERVER, size, if is_last { PSH } else { flags }, Loss::None);
+        talk.received[CLIENT].push((at_ns + 15 * MS, talk.next[SERVER]));
+        talk.ack(at_ns + 15 * MS + HOST_NS, CLIENT);
+        at_ns += PACKET_NS;
+    }
+    talk
+}
+
+#[test]
+fn an_answer_that_is_late_or_written_in_blocks_is_no_black_hole() {
+    for place in PLACES {
+        for (size, flags) in [(MSS, 0), (1000, PSH), (200, PSH)] {
+            let found = late_answer(12 * size, size, flags).diagnosis(place);
+            assert_eq!(found.halves[SERVER].limits.path_mtu, None, "{size}");
+            mostly(&found, SERVER, Limit::SendingApplication, 0.9, "a late answer");
+        }
+    }
+}
+
+#[test]
+fn an_end_of_which_no_full_packet_came_and_whose_numbers_skip_is_undecided() {
+    for (place, lost, limit) in [
+        (0, 12, Limit::Undecided),
+        (40, 5, Limit::Undecided),
+        // Nothing is missing, or the capture has all of it.
+        (0, 0, Limit::SendingApplication),
+        (100, 12, Limit::Timeout),
+    ] {
+        let mut talk = Talk::new(30);
+        let now_ns = talk.open();
+        let asked_ns = talk.acked_data(now_ns, CLIENT, 300, 0);
+        let head_ns = talk.acked_data(asked_ns + MS, SERVER, 250, 0);
+        let start = talk.next[SERVER];
+        for n in 0..lost {
+            let at_ns = head_ns - 15 * MS + (n + 1) * 300 * MS;
+            talk.segment(at_ns, SERVER, start, MSS, 0, Loss::Early);
+        }
+        let closed_ns = head_ns + 4500 * MS;
+        talk.lose(closed_ns, CLIENT, 0, FIN, Loss::None);
+        talk.received[SERVER].push((closed_ns + 15 * MS, talk.next[CLIENT]));
+        let (a, b) = endpoints(SERVER);
+        let ack = TcpPacket::new(a, b, start, talk.next[CLIENT], 0).flags(ACK);
+        talk.put(closed_ns + 15 * MS + HOST_NS, SERVER, ack, Loss::None);
+        mostly(&talk.diagnosis(place), SERVER, limit, 0.7, "an end");
+    }
+}
+
+/// Requests of which each second one is answered `late_ms` later: because the first copy of the
+/// answer is lost, or because the server takes that long.
+fn late_answers(idents: Idents, late_ms: u64, is_lost: bool, pause_ms: u64) -> Talk {
+    let mut talk = Talk::new(40);
+    talk.idents = idents;
+    let mut now_ns = talk.open();
+    for n in 0..24 {
+        let mut at_ns = talk.data(now_ns, CLIENT, 200) + MS;
+        if n % 2 == 1 && is_lost {
+            talk.segment(at_ns, SERVER, talk.next[SERVER], 900, PSH, Loss::Early);
+        }
+        at_ns += if n % 2 == 1 { late_ms * MS } else { 0 };
+        now_ns = talk.data(at_ns, SERVER, 900) + pause_ms * MS + HOST_NS;
+    }
+    talk
+}
+
+#[test]
+fn answers_that_are_late_because_a_packet_was_lost_are_told_by_the_numbers() {
+    for place in BEHIND {
+        for (late_ms, pause_ms) in [(240, 0), (300, 5)] {
+            let lost = late_answers(Idents::Own, late_ms, true, pause_ms).diagnosis(place);
+            mostly(&lost, SERVER, Limit::Timeout, 0.6, "lost answers");
+            for idents in [Idents::Own, Idents::Shared(1), Idents::Shared(4), Idents::Zero, Idents::Random] {
+                let slow = late_answers(idents, late_ms, false, pause_ms).diagnosis(place);
+                mostly(&slow, SERVER, Limit::SendingApplication, 0.85, "slow answers");
+            }
+        }
+    }
+}
+
 #[test]
 fn losses_of_large_packets_of_which_some_arrive_are_no_black_hole() {
     for place in IN_FRONT {
         // All packets are lost for a while, and larger ones arrive afterwards.
-        let mut talk = black_hole(1000, true, 3, true);
+        let mut talk = black_hole(1000, true, 3, true, Loss::Late);
         let after_ns = talk.packets.iter().map(|(at_ns, ..)| *at_ns).max().expect("packets") + 40 * MS;
         talk.acked_data(after_ns, SERVER, 10 * MSS, 0);
         assert_eq!(talk.diagnosis(place).halves[SERVER].limits.path_mtu, None);

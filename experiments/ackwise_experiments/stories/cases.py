@@ -692,9 +692,6 @@ background=NO
 anonymous_enable=YES
 no_anon_password=YES
 anon_root={{folder}}/ftp
-write_enable=YES
-anon_upload_enable=YES
-anon_umask=022
 pasv_min_port={FTP_DATA}
 pasv_max_port={FTP_DATA}
 seccomp_sandbox=NO
@@ -704,17 +701,12 @@ vsftpd_log_file={{folder}}/vsftpd.log
 }
 
 
-def _ftp(
-    number: int, cause: str, commands: str, down: Channel, up: Channel, data_from: str
-) -> Case:
+def _ftp(number: int, cause: str, commands: str, down: Channel, up: Channel) -> Case:
     return Case(
         "ftp-buffers", number, cause, "exec vsftpd {folder}/vsftpd.conf",
         f"timeout 9 lftp -c 'set net:max-retries 1; set ftp:ssl-allow no; {commands}'",
-        FTP_DATA, down, up, data_from, _FTPD,
-        prepare=(
-            "mkdir -p {folder}/ftp/in {folder}/empty; chown ftp {folder}/ftp/in; "
-            "ln {folder}/www/large {folder}/ftp/large",
-        ),
+        FTP_DATA, down, up, SERVER, _FTPD,
+        prepare=("mkdir {folder}/ftp {folder}/empty; ln {folder}/www/large {folder}/ftp/large",),
         listens=FTP,
     )  # fmt: skip
 
@@ -748,7 +740,7 @@ async def main():
 asyncio.run(main())
 """,
 }
-_DEBIAN_PYTHON = "/usr/bin/python3"  # it has the packages of Debian
+_DEBIAN_PYTHON = "/usr/bin/python3 -I"  # it has the packages of Debian
 
 
 def _second_draw() -> list[Case]:
@@ -770,19 +762,15 @@ def _second_draw() -> list[Case]:
             )
             for number, size, inflight, rtt_ms in ((1, 3000, 10, 50), (2, 500, 20, 100))
         ),
-        _ftp(
-            1, "send-buffer",
-            f"set net:socket-buffer 40000; open -p {FTP} {S}; put {{folder}}/www/large -o in/up",
-            way(60), way(60), CLIENT,
-        ),
-        _ftp(
-            2, "receive-window",
-            f"set net:socket-buffer 60000; open -p {FTP} {S}; get large -o /dev/null",
-            way(90), way(90), SERVER,
-        ),
-        _ftp(
-            3, "link", f"open -p {FTP} {S}; get large -o /dev/null",
-            way(40, 9, 150), way(40), SERVER,
+        *(
+            _ftp(
+                number, cause, f"{buffer}open -p {FTP} {S}; cat large > /dev/null", down, up,
+            )
+            for number, cause, buffer, down, up in (
+                (1, "receive-window", "set net:socket-buffer 20000; ", way(35), way(35)),
+                (2, "receive-window", "set net:socket-buffer 60000; ", way(90), way(90)),
+                (3, "link", "", way(40, 9, 150), way(40)),
+            )
         ),
         *(
             Case(
@@ -817,8 +805,8 @@ def _second_draw() -> list[Case]:
         ),
         _download(
             "interference", 1, "timeout",
-            way(20, 20, 200, outages=[_away(at, 250)[0] for at in range(600, 9000, 600)]),
-            way(20, outages=[_away(at, 250)[0] for at in range(600, 9000, 600)]),
+            way(20, 20, 200, outages=[_away(at, 400)[0] for at in range(700, 9000, 700)]),
+            way(20, outages=[_away(at, 400)[0] for at in range(700, 9000, 700)]),
             _curl(seconds=8),
         ),
         Case(
@@ -834,7 +822,9 @@ def _second_draw() -> list[Case]:
         ),
         Case(
             "one-way-firewall", 2, "timeout", _app("sink", port=OTHER),
-            _app("write", host=S, port=OTHER, seconds=9, write_bytes=4000, pause_ms=20), OTHER,
+            "timeout 9 "
+            + _app("write", host=S, port=OTHER, seconds=9, write_bytes=4000, pause_ms=20),
+            OTHER,
             way(50, outages=_away(1000, 60_000)), way(50), CLIENT,
         ),
         _download(

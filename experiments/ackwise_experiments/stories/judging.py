@@ -66,7 +66,8 @@ def _contradiction(transfer: Transfer, limit: str) -> str:
     half: Any = transfer.half
     sent, acks, window = half["counts"]["sent"], half["counts"]["acks"], half["window"]
     again = sum(sent["retransmissions"].values()) + sent["syn_retransmissions"]
-    lost = again or acks["missed_bytes"] or sent["ce_packets"] or acks["ce_reported_packets"]
+    marked = sent["ce_packets"] or acks["ce_reported_packets"] or acks["ece_packets"] > 1
+    lost = again or acks["missed_bytes"] or marked
     link_bps = 8 * (half["limits"]["link_bytes_per_s"] or 0)
     start_s = _START_RTTS_MAX * (transfer.rtt_s or 0)
     flight, allowed = window["flight_bytes"]["max"] or 0, window["window_bytes"]["max"] or 0

@@ -312,7 +312,7 @@ SECOND_DRAW = (
     ),
     Story(
         "interference",
-        "A radio link loses everything for a quarter of a second, again and again",
+        "A radio link loses everything for a part of a second, again and again",
         _github("wilbowes/EchoMuse#139", "lwfinger/rtlwifi_new#28", "OpenBCI/OpenBCI_WIFI#63"),
     ),
     Story(

@@ -30,6 +30,7 @@ _ANSWERED_AT_ONCE = 1.5  # in RTTs
 # limits of the answers that say nothing about their delay
 _IDLE = ("sending-application", "handshake", "undecided")
 _MIB = 1 << 20
+_PING_BYTES = 28  # headers of IPv4 and ICMP
 _ROUNDS_TO_ONE = 0.9995  # rounds to one unit at three digits
 
 
@@ -332,10 +333,20 @@ def _granted(transfer: Transfer) -> Advice:
     return Advice(because, RECEIVER, _plain(saying.remedy))
 
 
-def _black_hole(lost_bytes: int, passed_bytes: int) -> Advice:
+def _black_hole(lost_bytes: int, passed_bytes: int, shown_by: str) -> Advice:
+    arrived = (
+        f"IP packets of {lost_bytes} bytes never arrived, and those of {passed_bytes} bytes did"
+    )
+    hole = "a path MTU black hole, of which no ICMP message told the sender"
+    because = {
+        "smaller-arrived": f"{arrived}: {hole}",
+        "nothing-since": f"{arrived}: {hole}, or a path that has failed since "
+        f"(ping -M do -s {lost_bytes - _PING_BYTES} shows which)",
+        "smaller-after-silence": f"after a silence, IP packets of {passed_bytes} bytes came, "
+        f"although both ends allow {lost_bytes}, as from a sender that has found {hole}",
+    }[shown_by]
     return Advice(
-        f"IP packets of {lost_bytes} bytes never arrived, and those of {passed_bytes} bytes did: a "
-        "path MTU black hole, of which no ICMP message told the sender",
+        because,
         PATH,
         'let ICMP "fragmentation needed" (IPv6: "packet too big") pass, or clamp the MSS at the '
         "router before the smaller MTU; a Linux sender can also probe for the MTU",

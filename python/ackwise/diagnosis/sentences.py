@@ -147,6 +147,8 @@ CONTRADICTIONS = {
     "nothing-retransmitted": "nothing was retransmitted",
     "timers-were-shorter": "timers do not run that long for so few retransmissions",
     "far-from-receiver": "the capture was taken at the sender",
+    "packets-vanished": "the numbers of its IP packets show more, which never arrived, as behind a "
+    "hop with a smaller MTU",
 }
 
 # Why a verdict is not sure, and what would tell it from another: limits/confidence.rs.

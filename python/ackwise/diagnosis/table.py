@@ -185,15 +185,17 @@ def _figures(transfer: Transfer) -> str:
     counts = transfer.half["counts"]
     sent, acks = counts["sent"], counts["acks"]
     again = sum(sent["retransmissions"].values())
-    unseen = transfer.judgment["unseen_timers"]
+    unseen = sent["unseen_retransmissions"]
+    lost = f" (of {unseen} the first copy was lost before the capture point)" if unseen else ""
     figures = [
         counted(sent["segments"], "segment"),
-        f"{again} retransmitted",
-        *([f"{counted(unseen, 'timer')} for packets lost before the capture point"] * bool(unseen)),
+        f"{again} retransmitted{lost}",
         counted(acks["pure"], "pure ACK"),
     ]
     if sent["ce_packets"]:
         figures.append(f"{sent['ce_packets']} marked CE before the capture point")
+    if transfer.connection["ecn"] == "classic" and acks["ece_packets"] > 1:
+        figures.append(f"{acks['ece_packets'] - 1} ACKs with ECE")  # not that of the SYN-ACK
     marked = []
     if acks["ce_reported_packets"]:
         least = "at least " if acks["ce_unclear_acks"] else ""

@@ -93,6 +93,7 @@ class SentCounts(TypedDict):
     rst_packets: int
     recoveries: dict[str, int]
     timeouts_despite_sack: int
+    unseen_retransmissions: int
     unacknowledged_bytes: int
 
 
@@ -104,6 +105,7 @@ class AckCounts(TypedDict):
     advancing: int
     missed_bytes: int
     missed_segments: int
+    ece_packets: int
     ce_reported_packets: int
     ce_reported_bytes: int
     ce_unclear_acks: int
@@ -167,6 +169,7 @@ class PathMtu(TypedDict):
 
     lost_bytes: int
     passed_bytes: int
+    shown_by: str
 
 
 class Judgment(TypedDict):
@@ -187,7 +190,6 @@ class Judgment(TypedDict):
     window_max_bytes: int
     flight_max_bytes: int
     answers: Answers
-    unseen_timers: int
     blocks: Blocks
     path_mtu: PathMtu | None
     next_limits_bps: NotRequired[dict[str, float]]
@@ -234,6 +236,7 @@ class Connection(TypedDict):
     repeated_packets: list[int]
     distance_ns: list[int | None]
     options: list[Options | None]
+    ecn: str | None
     halves: list[Half]
 
 

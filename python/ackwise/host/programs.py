@@ -198,7 +198,7 @@ def await_ready(
         if ready():
             return
         if process.poll() is not None:
-            message = " ".join(process.communicate()[1].split())
+            message = " ".join((process.communicate()[1] or "").split())
             raise RunError(f"{what} exited at once: {message or ended(process.returncode)}")
         time.sleep(0.02)
     raise RunError(f"{what} was not ready after {seconds:.0f} s")

@@ -116,17 +116,10 @@ impl Figures<'_> {
         sent.retransmissions.total() + sent.window_probes
     }
 
-    /// A capture at the sender has all of them.
-    fn nothing_retransmitted(&self) -> bool {
-        let is_at_sender = is_at_host(self.end.distance_ns[0]);
-        let unseen = if is_at_sender { 0 } else { self.judgment().unseen_timers };
-        self.sent_again() + unseen == 0
-    }
-
     /// Near the receiver some may be missing: they were lost before the capture point.
     fn timers_were_shorter(&self) -> bool {
         let first_ns = TIMER_NS + 4 * self.rtt_ns();
-        let timers = self.sent_again() + self.judgment().unseen_timers;
+        let timers = self.sent_again();
         let most_ns = (0..timers).take(64).fold(0u64, |sum, n| {
             sum.saturating_add(first_ns.saturating_mul(1 << n.min(32)).min(TIMER_MAX_NS))
         });
@@ -158,7 +151,7 @@ const fn rule(limit: Limit, because: Because, is_broken: fn(&Figures<'_>) -> boo
 
 /// The first broken row of a limit counts.
 #[rustfmt::skip]
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
     rule(Limit::Handshake, Because::HandshakeWasShorter, |f| f.handshake_was_shorter()),
     rule(Limit::SlowStart, Because::GrewTooLittle, |f| f.grew_too_little()),
     rule(Limit::CongestionWindow, Because::NothingLost, |f| is_lossless(f.half, f.end)),
@@ -170,9 +163,10 @@ const RULES: [Rule; 16] = [
     rule(Limit::SendBuffer, Because::NoRtt, |f| f.judgment().rtt_mean_ns.is_none()),
     rule(Limit::SendBuffer, Because::FewRtts, |f| f.share.ns < CONSTANT_RTTS * f.rtt_ns()),
     rule(Limit::SendBuffer, Because::FewBytesInFlight, |f| f.judgment().flight_max_bytes < BUFFER_SEGMENTS * u64::from(f.end.mss_bytes)),
+    rule(Limit::SendingApplication, Because::PacketsVanished, |f| f.judgment().has_vanished),
     rule(Limit::ApplicationWindow, Because::FewMessages, |f| f.half.counts.acks.piggybacked < GRANTS),
     rule(Limit::AckStall, Because::NoLateAck, |f| f.no_late_ack()),
-    rule(Limit::Timeout, Because::NothingRetransmitted, |f| f.nothing_retransmitted()),
+    rule(Limit::Timeout, Because::NothingRetransmitted, |f| f.sent_again() == 0),
     rule(Limit::Timeout, Because::TimersWereShorter, |f| f.timers_were_shorter()),
     rule(Limit::Processor, Because::FarFromReceiver, |f| is_at_host(f.end.distance_ns[0]) && !is_at_host(f.end.distance_ns[1])),
 ];
@@ -298,11 +292,7 @@ pub(super) mod tests {
         }),
         (Limit::AckStall, Because::NoLateAck, |h, _| h.counts.acks.advancing = 18),
         (Limit::Timeout, Because::NothingRetransmitted, |h, _| h.counts.sent.retransmissions.timeout = 0),
-        (Limit::Timeout, Because::NothingRetransmitted, |h, e| {
-            h.counts.sent.retransmissions.timeout = 0;
-            h.limits.unseen_timers = 1;
-            e.distance_ns[0] = Some(MS / 10);
-        }),
+        (Limit::SendingApplication, Because::PacketsVanished, |h, _| h.limits.has_vanished = true),
         (Limit::Timeout, Because::TimersWereShorter, |h, _| {
             h.counts.sent.retransmissions.timeout = 1;
             h.counts.sent.recoveries.timeout = 1;
@@ -350,16 +340,6 @@ pub(super) mod tests {
             assert_eq!(half.limits.link_bytes_per_s, kept);
             assert!(half.limits.refuted.is_empty());
         }
-    }
-
-    #[test]
-    fn a_timer_whose_packets_were_lost_before_the_capture_point_is_none_at_the_sender_only() {
-        let (mut half, end) = sound(Limit::Timeout);
-        half.counts.sent.retransmissions.timeout = 0;
-        half.limits.unseen_timers = 1;
-        let end = End { distance_ns: [Some(24 * MS), Some(MS)], ..end };
-        check(&mut half.seen(), &end);
-        assert!(half.limits.refuted.is_empty());
     }
 
     #[test]

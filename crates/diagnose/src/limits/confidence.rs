@@ -55,6 +55,11 @@ impl Verdict<'_> {
         is_at_host(self.end.distance_ns[0]) || self.end.distance_ns[0] < self.end.distance_ns[1]
     }
 
+    /// Whether packets were lost before the capture point, however near it is to the sender.
+    fn has_lost_before(&self) -> bool {
+        self.half.counts.sent.unseen_retransmissions > 0
+    }
+
     fn is_at_receiver(&self) -> bool {
         is_at_host(self.end.distance_ns[1])
     }
@@ -76,9 +81,7 @@ impl Verdict<'_> {
         let sent = &self.half.counts.sent;
         match self.limit {
             Limit::CongestionWindow | Limit::Policer => sent.recoveries.total(),
-            Limit::Timeout => {
-                sent.retransmissions.total() + sent.window_probes + self.judgment().unseen_timers
-            }
+            Limit::Timeout => sent.retransmissions.total() + sent.window_probes,
             Limit::AckStall => self.late_acks(),
             _ => u64::MAX,
         }
@@ -174,9 +177,9 @@ const RIVALS: [Row<Rival>; 10] = [
     row(&[Limit::SendBuffer], rival(Limit::CongestionWindow, Evidence::CountersAtSender), |v| !is_lossless(v.half, v.end)),
     row(&[Limit::CongestionWindow], rival(Limit::Policer, Evidence::SlowerSender), |v| v.half.counts.sent.retransmissions.total() >= POLICED && v.queue_share() < QUEUE),
     row(&[Limit::Policer], rival(Limit::CongestionWindow, Evidence::CaptureAtSender), |v| !v.is_at_sender()),
-    row(&[Limit::Timeout], rival(Limit::SendingApplication, Evidence::CaptureAtSender), |v| !v.is_at_sender()),
+    row(&[Limit::Timeout], rival(Limit::SendingApplication, Evidence::CaptureAtSender), |v| !v.is_at_sender() || v.has_lost_before()),
     row(&[Limit::SendingApplication], rival(Limit::SendBuffer, Evidence::CountersAtSender), |v| v.few_pauses() && v.fills_a_buffer()),
-    row(&[Limit::SendingApplication], rival(Limit::Timeout, Evidence::CaptureAtSender), |v| !v.is_at_sender() && v.half.counts.sent.retransmissions.total() > 0),
+    row(&[Limit::SendingApplication], rival(Limit::Timeout, Evidence::CaptureAtSender), |v| (!v.is_at_sender() || v.has_lost_before()) && v.half.counts.sent.retransmissions.total() > 0),
 ];
 
 /// Says how sure the verdict is, and what would make it surer.

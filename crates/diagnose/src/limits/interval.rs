@@ -101,6 +101,11 @@ impl Interval {
         self.to_ns - self.from_ns
     }
 
+    /// Whether a loss or a mark reduced the congestion window.
+    pub fn is_reduced(&self) -> bool {
+        self.recoveries > 0 || self.marks > 0
+    }
+
     /// Whether the sender spent more than half of the time in this wait.
     pub fn is_mostly(&self, wait: Wait) -> bool {
         2 * self.waits_ns[wait.index()] > self.ns()

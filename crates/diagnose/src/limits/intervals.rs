@@ -139,7 +139,8 @@ impl Intervals {
             now.kept.add(newest_ns.saturating_sub(step.least_ns[step.from].unwrap_or(0)));
         }
         now.acked_bytes += ack.acked_bytes;
-        now.marks += u32::from(step.has(tcp_flag::ECE));
+        // Accurate ECN uses the flag as a bit of its counter.
+        now.marks += ack.ce_marks.unwrap_or(step.has(tcp_flag::ECE).into());
         now.window_max_bytes = now.window_max_bytes.max(ack.window_bytes);
         now.window_min_bytes = now.window_min_bytes.min(ack.window_bytes);
         let to_sender_ns = self.distance_ns;

@@ -69,6 +69,8 @@ pub(super) fn judge(
     waits: &Waits,
     link: Option<Slowest>,
     policed_bytes_per_s: Option<f64>,
+    // silences that the sender's timers made
+    hidden_ns: &[(u64, u64)],
     has_handshake: bool,
     at_receiver: impl FnOnce(Option<f64>) -> bool,
 ) -> Judgment {
@@ -95,7 +97,9 @@ pub(super) fn judge(
         let first_ns = list.first().map_or(opened_ns, |first| first.from_ns);
         let ready_ns = all.ready_ns.unwrap_or(opened_ns).min(first_ns);
         judgment.add(Limit::Handshake, began_ns, ready_ns);
-        judgment.add(Limit::SendingApplication, ready_ns, first_ns);
+        let is_silent = hidden_ns.iter().any(|&(from_ns, to_ns)| from_ns <= ready_ns && to_ns >= first_ns);
+        let silent = if is_silent { Limit::Timeout } else { Limit::SendingApplication };
+        judgment.add(silent, ready_ns, first_ns);
         // A request that follows the handshake at once was not waited for.
         let waited_ns = first_ns.saturating_sub(ready_ns);
         if waits.begins_with_answer && waited_ns > judgment.rtt_mean_ns.unwrap_or(0) {
@@ -112,7 +116,13 @@ pub(super) fn judge(
             true => Limit::ReturnPath,
             false => Limit::Timeout,
         };
-        if timers[n] {
+        // Timers of packets ran that were lost before the capture point, as later packets show.
+        let is_silent =
+            hidden_ns.iter().any(|&(from_ns, to_ns)| from_ns < interval.to_ns && interval.from_ns < to_ns)
+                && [Wait::Idle, Wait::Application, Wait::Answer, Wait::Block]
+                    .iter()
+                    .any(|&w| interval.is_mostly(w));
+        if timers[n] || is_silent {
             judgment.interval(interval, &BTreeMap::from([(timer, interval.ns())]), timer);
             continue;
         }

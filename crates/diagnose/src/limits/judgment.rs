@@ -46,9 +46,16 @@ pub struct Judgment {
     pub stalls_ns: BTreeMap<Stall, u64>,
     /// Time in sending-application spent waiting for the peer's data.
     pub answers: Answers,
-    /// Timers that expired for packets lost before the capture point, so that the one captured looks
-    /// like new data.
-    pub unseen_timers: u64,
+    /// Retransmissions by timers that look like new data, because earlier copies were lost before the
+    /// capture point, and their payload; among the retransmissions counted.
+    #[serde(skip)]
+    pub(crate) unseen_timers: u64,
+    #[serde(skip)]
+    pub(crate) unseen_bytes: u64,
+    /// Whether the numbers of IP packets show that the sender sent more in its last silence, and none
+    /// of its packets was a full one: nothing that arrived shows what it waited for.
+    #[serde(skip)]
+    pub(crate) has_vanished: bool,
     /// Time in sending-application spent waiting until everything sent was acknowledged.
     pub blocks: Blocks,
     /// The packet sizes of a path MTU black hole; None where the capture shows none.

@@ -47,11 +47,11 @@ use intervals::Intervals;
 use link::Link as LinkRate;
 use path_mtu::Sizes;
 use policer::Losses;
-use wait::{Wait, Waits};
+use wait::Waits;
 
 pub use judgment::{Judgment, Share, Span};
 pub use limit::Limit;
-pub use path_mtu::PathMtu;
+pub use path_mtu::{MtuSign, PathMtu};
 pub use review::{Because, Confidence, Doubt, Evidence, Refuted, Rival};
 pub(crate) use seen::Seen;
 pub use wait::{Answers, Blocks, Stall};
@@ -68,8 +68,6 @@ pub struct Limits {
     link: LinkRate,
     losses: Losses,
     bursts: Bursts,
-    /// Timers whose packet looks like new data: earlier copies were lost before the capture point.
-    unseen_timers: u64,
     sizes: Sizes,
 }
 
@@ -79,9 +77,6 @@ impl Observer for Limits {
 
     fn sent(&mut self, step: &Step) {
         let waited = self.waits.sent(step);
-        if waited.is_some_and(|waited| waited.until_ack.0 == Wait::Timer) {
-            self.unseen_timers += u64::from(step.data.kind == DataKind::New);
-        }
         self.intervals.sent(step, waited);
         self.link.sent(step);
         self.bursts.sent(step);
@@ -101,11 +96,13 @@ impl Observer for Limits {
             self.intervals.acked(step, ack);
             self.link.acked(step);
             self.bursts.acked(step, ack);
-            self.sizes.acked(ack);
+            self.sizes.acked(step, ack);
         }
     }
 
-    fn finish(self, end: &End) -> Judgment {
+    fn finish(mut self, end: &End) -> Judgment {
+        let mut hidden_ns = self.waits.settle();
+        hidden_ns.extend(self.sizes.silence_ns());
         let near_receiver = end.distance_ns[1] < end.distance_ns[0];
         let intervals = self.intervals.finish();
         // After a link, nothing is faster than its rate; after a policer, each burst is.
@@ -120,11 +117,15 @@ impl Observer for Limits {
             &self.waits,
             link,
             policed_bytes_per_s,
+            &hidden_ns,
             end.handshake.is_some(),
             at_receiver,
         );
         judgment.path_mtu = self.sizes.black_hole();
-        judgment.unseen_timers = self.unseen_timers;
+        judgment.has_vanished = self.sizes.vanished;
+        // The first packet after that silence is one.
+        judgment.unseen_timers = self.waits.unseen.timers + u64::from(self.sizes.silence_ns().is_some());
+        judgment.unseen_bytes = self.waits.unseen.bytes;
         // Without ACKs, nothing shows what a sender waited for.
         if end.is_answered {
             judgment

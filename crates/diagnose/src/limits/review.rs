@@ -36,6 +36,8 @@ pub enum Because {
     TimersWereShorter,
     /// The capture was taken at the sender.
     FarFromReceiver,
+    /// The numbers of IP packets show that more was sent, which never arrived.
+    PacketsVanished,
 }
 
 /// A limit that the other figures contradict, and the time it was given.

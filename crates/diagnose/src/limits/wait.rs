@@ -4,7 +4,6 @@
 //! A packet that leaves as an ACK arrives was waiting for that ACK; a packet that leaves at another
 //! time was waiting for the application or a timer.
 
-use crate::distance::is_at_host;
 use crate::step::{Ack, AckKind, Cause, DataKind, Step};
 use ackwise_capture::tcp_flag;
 use serde::Serialize;
@@ -29,6 +28,10 @@ const WITHIN_NS: u64 = MS / 4;
 
 /// Number of segments for which a receiver may delay the ACK, with policies that send fewer ACKs.
 const FEW_SEGMENTS: u64 = 4;
+
+/// Number of silences kept until later ones show what they were, and of timers that show it.
+const MAYBE_MOST: usize = 16;
+const TIMERS_LEAST: u64 = 2;
 
 /// Why a sender waits for a delayed ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -143,6 +146,48 @@ struct Before {
     is_pushed: bool,
 }
 
+/// Retransmissions that look like new data: earlier copies were lost before the capture point.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unseen {
+    pub timers: u64,
+    pub bytes: u64,
+}
+
+/// Whether the sender's IP packets skip numbers when it is late, and then alone. A host that counts
+/// the packets of all its connections skips some at any time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Numbers {
+    early: u32,
+    early_skips: u32,
+    late: u32,
+    late_skips: u32,
+}
+
+/// A silence that may be a timer's, with the values that the timer may have (0: none).
+#[derive(Clone, Copy, Debug)]
+struct Maybe {
+    silence_ns: (u64, u64),
+    timers_ns: [u64; 3],
+    bytes: u32,
+}
+
+impl Numbers {
+    const LEAST: u32 = 3;
+
+    fn count(&mut self, is_late: bool, skips: bool) {
+        let (all, skipping) = match is_late {
+            true => (&mut self.late, &mut self.late_skips),
+            false => (&mut self.early, &mut self.early_skips),
+        };
+        *all += 1;
+        *skipping += u32::from(skips);
+    }
+
+    fn show_losses(self) -> bool {
+        self.early >= Self::LEAST && self.early_skips == 0 && self.late_skips == self.late
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waits {
     before: Before,
@@ -173,6 +218,9 @@ pub(super) struct Waits {
     segment_ns: Option<u64>,
     /// Initial value of the sender's timer, if packets before the capture point were lost.
     timer_ns: Option<u64>,
+    numbers: Numbers,
+    maybe: Vec<Maybe>,
+    pub unseen: Unseen,
     pub answers: Answers,
     pub blocks: Blocks,
     pub grants: Grants,
@@ -219,6 +267,10 @@ impl Waits {
             _ => return None,
         };
         self.count(step, &waited, gap_ns);
+        if data.ident.counts && gap_ns >= WITHIN_NS {
+            let is_late = own_gap_ns(step, gap_ns) > MIN_RTO_NS;
+            self.numbers.count(is_late, data.ident.missing_packets() > 0);
+        }
         let is_between = self.before.is_short && gap_ns >= WITHIN_NS;
         if let (true, Some(since_ack_ns)) = (is_between, data.sender.since_ack_ns) {
             let part = since_ack_ns.min(gap_ns) as f32 / gap_ns as f32;
@@ -283,8 +335,11 @@ impl Waits {
         }
         let fills_window = self.fills_window(data.mss_bytes);
         // Its first copy was lost before the capture point, and nothing else reported that.
-        if !fills_window && self.is_unseen_timer(step, gap_ns) {
-            return Waited::whole(Wait::Timer, gap_ns);
+        let own_ns = own_gap_ns(step, gap_ns);
+        if !fills_window && self.is_unseen_timer(step, own_ns) {
+            self.unseen.timers += 1;
+            self.unseen.bytes += u64::from(step.payload_bytes);
+            return Waited { until_ack: (Wait::Answer, gap_ns - own_ns), since_ack: (Wait::Timer, own_ns) };
         }
         // Data in flight should have been acknowledged by then: this is a tail loss probe with new
         // data.
@@ -355,11 +410,12 @@ impl Waits {
 
     /// Whether the packet follows others that were lost before the capture point. After the end of a
     /// write the application may as well have had nothing to send, and numbers been used for other
-    /// connections: then the time must also be that of a timer, as before, and no answer come first.
+    /// connections: then the time must also be that of a timer, as before. An answer may take as
+    /// long: then numbers must be skipped with late answers only.
     fn is_unseen_timer(&mut self, step: &Step, gap_ns: u64) -> bool {
-        let missing = step.data.ident.missing_packets();
-        let is_at_sender = is_at_host(step.least_ns[step.from]);
-        if missing == 0 || is_at_sender || gap_ns <= MIN_RTO_NS || !is_long(step, gap_ns) {
+        let ident = step.data.ident;
+        let missing = ident.skipped_packets();
+        if missing == 0 || gap_ns <= MIN_RTO_NS || !is_long(step, gap_ns) {
             return false;
         }
         let most_ns = MAX_RTO_NS + 2 * step.rtt_ns().unwrap_or(0);
@@ -368,12 +424,41 @@ impl Waits {
         // single packet, and else sooner.
         let doubled = 1u64 << missing.min(32);
         let timers = [doubled - 1, doubled / 2, (doubled / 2 - 1).max(1)].map(|timers| gap_ns / timers);
-        let mut timers = timers.into_iter().filter(|ns| (MIN_RTO_NS..most_ns).contains(ns));
-        let is_as_before =
-            |ns: &u64| self.timer_ns.is_some_and(|before_ns| 8 * ns.abs_diff(before_ns) < before_ns);
-        let again_ns = timers.clone().find(is_as_before);
-        self.timer_ns = again_ns.or(timers.next()).or(self.timer_ns);
-        is_within_write || step.data.sender.answer.is_none() && again_ns.is_some()
+        let timers = timers.map(|ns| if (MIN_RTO_NS..most_ns).contains(&ns) { ns } else { 0 });
+        let is_counted = ident.missing_packets() > 0;
+        if is_counted {
+            let again_ns = timers.into_iter().find(|&ns| self.is_as_before(ns));
+            self.timer_ns = again_ns.or(timers.into_iter().find(|&ns| ns > 0)).or(self.timer_ns);
+            let is_no_answer = step.data.sender.answer.is_none() || self.numbers.show_losses();
+            if is_within_write || is_no_answer && again_ns.is_some() {
+                return true;
+            }
+        }
+        if self.maybe.len() < MAYBE_MOST && timers.into_iter().any(|ns| ns > 0) {
+            let silence_ns = (step.time_ns - gap_ns, step.time_ns);
+            self.maybe.push(Maybe { silence_ns, timers_ns: timers, bytes: step.payload_bytes });
+        }
+        false
+    }
+
+    fn is_as_before(&self, ns: u64) -> bool {
+        self.timer_ns.is_some_and(|before_ns| ns > 0 && 8 * ns.abs_diff(before_ns) < before_ns)
+    }
+
+    /// Silences that later ones show to be timers': the sender does count the packets of this
+    /// connection alone, and its timer has that value.
+    pub fn settle(&mut self) -> Vec<(u64, u64)> {
+        if self.unseen.timers < TIMERS_LEAST || !self.numbers.show_losses() {
+            return Vec::new();
+        }
+        let maybe = std::mem::take(&mut self.maybe);
+        let found = maybe.into_iter().filter(|one| one.timers_ns.iter().any(|&ns| self.is_as_before(ns)));
+        let found: Vec<_> = found.collect();
+        for one in &found {
+            self.unseen.timers += 1;
+            self.unseen.bytes += u64::from(one.bytes);
+        }
+        found.into_iter().map(|one| one.silence_ns).collect()
     }
 
     /// Time for which a receiver has delayed the last ACK, if it has.
@@ -426,6 +511,11 @@ impl Waits {
             };
         }
     }
+}
+
+/// The part of a gap that is the sender's own: since the peer's data arrived, if any did.
+fn own_gap_ns(step: &Step, gap_ns: u64) -> u64 {
+    step.data.sender.answer.map_or(gap_ns, |answer| answer.since_ns.min(gap_ns))
 }
 
 /// Whether the gap is longer than the answer to the data would take.

@@ -109,6 +109,8 @@ pub(super) struct Path {
     sustained_bytes_per_s: f64,
     /// First and last interval with a loss.
     losses: Option<(usize, usize)>,
+    /// Whether neither a loss nor a mark reduced the congestion window.
+    is_unreduced: bool,
     /// Intervals in which a buffer, not a congestion window, bounds the flight.
     is_buffered: Vec<bool>,
     is_policed: bool,
@@ -133,6 +135,7 @@ impl Path {
             link,
             sustained_bytes_per_s: sustained(list),
             losses,
+            is_unreduced: !list.iter().any(Interval::is_reduced),
             is_buffered: buffered(list),
             is_policed: false,
             at_receiver: false,
@@ -267,7 +270,7 @@ impl Path {
             Limit::SlowStart
         } else if self.is_busy(list, n) {
             Limit::Link
-        } else if self.is_buffered[n] || self.losses.is_none() && stands_still(list, n) {
+        } else if self.is_buffered[n] || self.is_unreduced && stands_still(list, n) {
             Limit::SendBuffer
         } else if self.losses.is_none() && n + ENDING >= list.len() && n > 0 && grows(list, n - 1) {
             // The remainder at the end needs no larger window.
@@ -341,11 +344,11 @@ fn is_passed(list: &[Interval], bytes_per_s: f64) -> bool {
 /// Intervals in which flight is constant for longer than a full congestion window can be.
 fn buffered(list: &[Interval]) -> Vec<bool> {
     let mut is_buffered = vec![false; list.len()];
-    let first_loss = list.iter().position(|i| i.recoveries > 0).unwrap_or(list.len());
+    let first_loss = list.iter().position(Interval::is_reduced).unwrap_or(list.len());
     let mut from = 0;
     let (mut least, mut most) = (u64::MAX, 0);
     for to in 0..=list.len() {
-        if let Some(next) = list.get(to).filter(|i| i.recoveries == 0) {
+        if let Some(next) = list.get(to).filter(|i| !i.is_reduced()) {
             let flight = next.flight_max_bytes;
             let (lower, upper) = (least.min(flight), most.max(flight));
             if (upper - lower) as f64 <= CONSTANT * upper as f64 {
@@ -358,7 +361,7 @@ fn buffered(list: &[Interval]) -> Vec<bool> {
             is_buffered[from..to].fill(true);
         }
         // The next run begins with the last intervals that go with the one that ended this.
-        from = to + usize::from(list.get(to).is_some_and(|i| i.recoveries > 0));
+        from = to + usize::from(list.get(to).is_some_and(Interval::is_reduced));
         (least, most) = (u64::MAX, 0);
         if let Some(next) = list.get(to).filter(|_| from == to) {
             (least, most) = (next.flight_max_bytes, next.flight_max_bytes);
@@ -420,6 +423,7 @@ mod tests {
         link: None,
         sustained_bytes_per_s: 0.0,
         losses: None,
+        is_unreduced: true,
         is_buffered: Vec::new(),
         is_policed: false,
         at_receiver: false,
@@ -528,13 +532,15 @@ mod tests {
 
     #[test]
     fn a_plateau_of_cubic_is_no_buffer() {
-        for most in [50.0, 235.0, 1000.0_f64] {
+        let lost: fn(&mut Interval) = |interval| interval.recoveries = 1;
+        let marked: fn(&mut Interval) = |interval| interval.marks = 3;
+        for (most, reduce) in [(50.0_f64, lost), (235.0, lost), (1000.0, lost), (235.0, marked)] {
             // RFC 9438, 4.2 and 4.3, from a loss in the first round on.
             let from_loss_s = (most * 0.3 / CUBIC).cbrt();
             let reno = |n: u64| 0.7 * most + 0.53 * n as f64;
             let cubic = |n: u64| reno(n).max(CUBIC * (0.1 * n as f64 - from_loss_s).powi(3) + most);
             let mut list = rounds(cubic);
-            list[0].recoveries = 1;
+            reduce(&mut list[0]);
             assert_eq!(share_buffered(&list), 0, "{most}");
         }
         let mut buffer = rounds(|_| 50.0);
