@@ -102,7 +102,7 @@ def transfer(limit: str, **given: Any) -> Transfer:
     acks = {
         "pure": 3500, "advancing": 3500, "piggybacked": 0, "ce_reported_packets": 0,
         "ce_reported_bytes": 0, "missed_bytes": 0, "missed_segments": 0,
-        "with_foreign_sack": 0,
+        "with_foreign_sack": 0, "with_sack": 0, "with_dsack": 0, "triple_duplicates": 0,
     }  # fmt: skip
     counts = {"sent": sent, "acks": acks}
     window = {"closures": 2, "closed_ns": 3 * 10**9, "is_known": True}

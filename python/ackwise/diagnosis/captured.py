@@ -3,14 +3,16 @@
 
 from collections.abc import Iterator
 
-from ackwise.diagnosis.advice import counted, size
-from ackwise.diagnosis.transfer import Transfer
+from ackwise.diagnosis.advice import counted, size, time
+from ackwise.diagnosis.transfer import NS, Transfer
 from ackwise.engine.diagnosis import Connection
 from ackwise.errors import printable
 
 _COPIES_SHARE = 0.1  # of packets; a network duplicates fewer
 _FEW_ACKS = 2
 _FEW_TIMEOUTS = 2
+_TIMER_S = 0.15  # shorter than any timer in use
+_STOPPED_S = 1.0
 WHOLE = "tcpdump -i DEVICE -B 65536 -s 128 -w whole.pcap tcp"  # buffer of 64 MiB
 
 
@@ -79,23 +81,49 @@ def _ending(transfer: Transfer) -> Iterator[str]:
             f"{' and '.join(by)} reset the connection (RST){open_bytes}: the sender had not closed "
             "it, so the transfer may be incomplete."
         )
+    elif connection["ending"] == "open" and not sent["fin_packets"]:
+        yield from _stopped(transfer, left)
+
+
+def _stopped(transfer: Transfer, left: int) -> Iterator[str]:
+    """A capture that ends while the sender still repeats what nobody acknowledges."""
+    last = max(transfer.judgment["spans"], key=lambda span: span["to_ns"], default=None)
+    stopped_s = (last["to_ns"] - last["from_ns"]) / NS if last and last["limit"] == "timeout" else 0
+    if left and stopped_s >= _STOPPED_S:
+        yield (
+            f"The transfer is unfinished: when the capture ends, {size(left)} had not been "
+            f"acknowledged for {time(stopped_s)}, and nobody had closed or reset the connection."
+        )
+
+
+def _unused_reports(transfer: Transfer) -> int:
+    """Losses that SACK reported and only a timer repaired. A sender that does not get the reports
+    also repeats what the receiver already has; one that waits for the end of an outage does not."""
+    sent, acks = transfer.half["counts"]["sent"], transfer.half["counts"]["acks"]
+    fast, reports = sent["recoveries"]["fast"], sent["timeouts_despite_sack"]
+    if fast:
+        # Far from the sender, what a timer sent looks like an answer to the report.
+        reports = acks["triple_duplicates"]
+        if transfer.seconds_of("timeout") < _TIMER_S * reports or reports < 2 * fast:
+            return 0
+    return reports if acks["with_sack"] and 2 * acks["with_dsack"] >= reports else 0
 
 
 def _foreign_sack(transfer: Transfer) -> Iterator[str]:
     """A middlebox that changes sequence numbers but not those in SACK blocks: its sender's side
     sees blocks of other data, its receiver's side a sender that does not use them."""
-    sent, acks = transfer.half["counts"]["sent"], transfer.half["counts"]["acks"]
+    acks = transfer.half["counts"]["acks"]
     middlebox = (
         "a middlebox changes sequence numbers but not those in SACK blocks (a firewall that "
         "randomizes them, for example)"
     )
-    timeouts = sent["timeouts_despite_sack"]
+    timeouts = _unused_reports(transfer)
     if acks["with_foreign_sack"] > _FEW_ACKS:
         yield (
             f"{acks['with_foreign_sack']} ACKs have SACK blocks of data that was never sent: "
             f"{middlebox}. Without them the sender recovers slowly."
         )
-    elif timeouts > _FEW_TIMEOUTS and not sent["recoveries"]["fast"]:
+    elif timeouts > _FEW_TIMEOUTS:
         yield (
             f"The receiver reported each loss with SACK, but {counted(timeouts, 'time')} the "
             f"sender waited for its timer: it does not get these reports as they were sent. "

@@ -109,6 +109,9 @@ class AckCounts(TypedDict):
     ce_reported_packets: int
     ce_reported_bytes: int
     ce_unclear_acks: int
+    triple_duplicates: int
+    with_sack: int
+    with_dsack: int
     with_foreign_sack: int
 
 

@@ -227,6 +227,67 @@ def test_a_reset_is_told_with_who_sent_it(tmp_path: Path) -> None:
     assert "reset" not in said(one)
 
 
+@pytest.mark.parametrize(("times", "is_acked"), [(4, False), (5, False), (1, False), (4, True)])
+def test_a_transfer_that_stops_without_an_end_is_unfinished(
+    times: int, is_acked: bool, tmp_path: Path
+) -> None:
+    """A segment that the timer repeats, of which no copy arrives."""
+    packets = download(100)
+    at, end = packets[-1].at_us + MS, 100 * 1448
+    for n in range(times + 1):
+        packets.append(Packet(at, SERVER, end, 0, 1448, options=stamps(at // MS, 2), ident=102 + n))
+        at += 230 * MS << n
+    if is_acked:
+        packets.append(Packet(at, CLIENT, 0, end + 1448, options=stamps(at // MS, at // MS)))
+    _, found = diagnosed(pcap(packets), tmp_path)
+    is_long = 230 * (2**times - 1) >= 1000
+    assert ("The transfer is unfinished" in said(found)) == (is_long and not is_acked)
+    if is_long and not is_acked:
+        assert "1.45 kB had not been acknowledged" in said(found)
+
+
+@pytest.mark.parametrize("lost", [8, 20])
+@pytest.mark.parametrize("repeats_all", [True, False])
+def test_a_sender_that_repeats_what_sack_reported_by_a_timer_does_not_get_the_reports(
+    lost: int, repeats_all: bool, tmp_path: Path
+) -> None:
+    """At the receiver: each loss is reported by SACK three times and repaired 260 ms later. The
+    sender then sends again what arrived after it, or not."""
+    packets = list(handshake())
+    at, ident, size = 40 * MS, 2, 1448
+
+    def send(number: int, after_us: int = 100) -> None:
+        nonlocal at, ident
+        at += after_us
+        ident += 1
+        packets.append(Packet(at, SERVER, number * size, 0, size, options=stamps(20 + at // MS, 2),
+                              ident=ident))  # fmt: skip
+
+    def answer(number: int, *block: int) -> None:
+        sack = b""
+        if block:
+            numbers = (ISN[SERVER] + 1 + n * size for n in block)
+            sack = b"\1\1\5\x0a" + struct.pack("!II", *numbers)
+        packets.append(Packet(at + 5, CLIENT, 0, number * size,
+                              options=stamps(22 + at // MS, 20 + at // MS) + sack))  # fmt: skip
+
+    first = 0
+    for _ in range(lost):
+        ident += 1  # the lost one
+        for n in range(1, 5):
+            send(first + n)
+            answer(first, first + 1, first + n + 1)
+        send(first, 260 * MS)
+        answer(first + 5)
+        if repeats_all:
+            send(first + 1)
+            answer(first + 5, first + 1, first + 2)  # D-SACK
+        first += 5
+        at += 20 * MS
+    _, found = diagnosed(pcap(packets), tmp_path)
+    assert ("does not get these reports" in said(found)) == repeats_all
+
+
 @pytest.mark.parametrize("offset", [0, 1_500_000_000, -900_000_000, 50_000_000])
 def test_sack_blocks_of_other_numbers_are_told(offset: int, tmp_path: Path) -> None:
     """A firewall that adds a random number to sequence numbers, but not in SACK blocks."""
