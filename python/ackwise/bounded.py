@@ -18,16 +18,18 @@ DEPTH_MAX = 16
 # A workload of 2000 groups of flows with every possible key.
 ITEMS_MAX = 100_000
 
-# An unterminated string extends to the end of its line or file, where parsers stop.
-_TOML_TEXT = re.compile(
-    rb'"""(?:\\.?|[^"\\]++|"{1,2}(?!"))*+(?:"{3,5}|\Z)'
-    rb"|'''(?:[^']++|'{1,2}(?!'))*+(?:'{3,5}|\Z)"
-    rb'|"(?:\\.?|[^"\\\n]++)*+"?'
-    rb"|'[^'\n]*+'?"
-    rb"|#[^\n]*+",
-    re.DOTALL,
-)
-_JSON_TEXT = re.compile(rb'"(?:\\.?|[^"\\]++)*+"?', re.DOTALL)
+# What begins text that is no structure, and what ends it or is an escape within it. An unterminated
+# string extends to the end of its line or file, where parsers stop. Possessive quantifiers would
+# say so in one pattern, but Python before 3.11.5 matches them wrongly.
+_Ends = dict[bytes, re.Pattern[bytes]]
+_TOML_TEXT: _Ends = {
+    b'"""': re.compile(rb'\\.|"{3,5}', re.DOTALL),
+    b"'''": re.compile(rb"'{3,5}"),
+    b'"': re.compile(rb'\\.|["\n]', re.DOTALL),
+    b"'": re.compile(rb"['\n]"),
+    b"#": re.compile(rb"\n"),
+}
+_JSON_TEXT: _Ends = {b'"': re.compile(rb'\\.|"', re.DOTALL)}
 _LONG_KEY = re.compile(rb"\.{%d}" % DEPTH_MAX)
 _BRACKET = re.compile(rb"[\[\]{}]")
 _OPEN = b"[{"
@@ -75,9 +77,26 @@ def _check_size(data: bytes, bytes_max: int) -> None:
         raise ValueError(f"larger than {bytes_max} bytes, the limit; divide it into several files")
 
 
-def _bare(data: bytes, text: re.Pattern[bytes]) -> bytes:
+def _bare(data: bytes, text: _Ends) -> bytes:
     """All lines of the document, without strings and comments."""
-    return text.sub(lambda found: b"\n" * found[0].count(b"\n"), data)
+    begin = re.compile(b"|".join(text))
+    pieces, at = [], 0
+    while found := begin.search(data, at):
+        pieces.append(data[at : found.start()])
+        at = _end(data, found.end(), text[found[0]])
+        pieces.append(b"\n" * data.count(b"\n", found.start(), at))
+    return b"".join((*pieces, data[at:]))
+
+
+def _end(data: bytes, at: int, end: re.Pattern[bytes]) -> int:
+    """Where text ends whose content begins at `at`."""
+    while found := end.search(data, at):
+        at = found.end()
+        if found[0] == b"\n":
+            return found.start()
+        if not found[0].startswith(b"\\"):
+            return at
+    return len(data)
 
 
 def _check(skeleton: bytes, assignment: bytes, items_max: int) -> None:

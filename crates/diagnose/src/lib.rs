@@ -36,6 +36,7 @@ mod distance;
 pub mod distribution;
 mod ecn;
 mod ecn_bytes;
+mod effort;
 mod flow;
 mod half;
 mod idents;
@@ -62,6 +63,7 @@ mod window;
 pub use acks::Acking;
 pub use counts::{AckCounts, ByCause, Counts, SentCounts};
 pub use distance::AT_HOST_NS;
+pub use effort::Effort;
 pub use kept::LeftOut;
 pub use observer::{End, Observer};
 pub use observers::{Half, Statistics};
@@ -79,7 +81,6 @@ use key::Key;
 use observers::{All, Counted};
 use serde::Serialize;
 use shelves::Shelves;
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use table::Arrive;
 
@@ -97,24 +98,6 @@ pub struct Diagnosis<H = Half> {
     /// Number of connections that ended because [`Effort::open_most`] others were open and less
     /// idle; their later packets count as another connection.
     pub cut_connections: u64,
-}
-
-/// What a diagnosis may use.
-#[derive(Clone, Copy, Debug)]
-pub struct Effort {
-    /// Threads, of which one reads.
-    pub threads: NonZeroUsize,
-    /// Connections that are followed at a time, about 10 kB each.
-    pub open_most: usize,
-    /// Connections that are reported, about 5 kB each: those that lost most time, then those with
-    /// most bytes.
-    pub kept_most: usize,
-}
-
-impl Default for Effort {
-    fn default() -> Self {
-        Effort { threads: NonZeroUsize::MIN, open_most: 1 << 13, kept_most: 10_000 }
-    }
 }
 
 /// Diagnoses the connections of all sources together, in one pass and bounded memory. The result is

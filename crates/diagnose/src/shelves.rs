@@ -9,6 +9,7 @@
 //! works on a shelf, and the result does not depend on which.
 
 use crate::batch::{Arrival, Batch, Headers, Segment};
+use crate::effort::Effort;
 use crate::flow::Flow;
 use crate::kept::{Kept, Worth};
 use crate::key::Seeds;
@@ -16,7 +17,6 @@ use crate::lately::Lately;
 use crate::observer::Observer;
 use crate::report::{Connection, Ending};
 use crate::table::{Arrive, Follow, Idle, Name, Table};
-use crate::Effort;
 use std::hash::BuildHasher;
 use std::num::NonZeroUsize;
 use std::ops::Range;
