@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A commit gives the same engine in every folder: cargo's settings of this repository, applied to a
-library whose code tells in which file it panics."""
+library that tells in which file it panics, and when its C part was compiled."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 
 pytestmark = pytest.mark.skipif(
-    not (shutil.which("cargo") and shutil.which("strip")), reason="cargo or strip is not installed"
+    not all(map(shutil.which, ("cargo", "cc", "strip"))), reason="cargo or a compiler is missing"
 )
 SETTINGS = (".cargo/config.toml", "tools/rustc.sh")
 FILES = {
@@ -30,7 +30,24 @@ FILES = {
     """,
     "probe/src/lib.rs": "#[no_mangle] pub extern fn probe(n: usize) -> u8 { other::at(n) }",
     "other/Cargo.toml": '[package]\nname = "other"\nversion = "0.1.0"\nedition = "2021"\n',
-    "other/src/lib.rs": "pub fn at(n: usize) -> u8 { [1, 2, 3][n] }",
+    "other/when.c": "const char *when(void) { return __DATE__ __TIME__; }",
+    "other/build.rs": """
+        use std::process::Command;
+        fn main() {
+            let out = std::env::var("OUT_DIR").unwrap();
+            let (object, library) = (format!("{out}/when.o"), format!("{out}/libwhen.a"));
+            let compile = ["-c", "-fPIC", "when.c", "-o", &object];
+            assert!(Command::new("cc").args(compile).status().unwrap().success());
+            let pack = ["crs", &library, &object];
+            assert!(Command::new("ar").args(pack).status().unwrap().success());
+            println!("cargo:rustc-link-search={out}");
+            println!("cargo:rustc-link-lib=static=when");
+        }
+    """,
+    "other/src/lib.rs": """
+        extern "C" { fn when() -> *const u8; }
+        pub fn at(n: usize) -> u8 { [1, 2, 3][n] + unsafe { *when().add(n) } }
+    """,
 }
 
 
