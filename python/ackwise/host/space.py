@@ -11,19 +11,29 @@ _DELETED = " (deleted)"
 _File = tuple[int, int]  # device and inode
 
 
+def files_in(places: Sequence[Path]) -> int:
+    """Number of files and folders in these places."""
+    return sum(
+        len(inner) + len(names) for place in places for _, inner, names, _ in os.fwalk(place)
+    )
+
+
 def taken(places: Sequence[Path], session: int, files_max: int) -> tuple[int, int]:
     """Number of files and folders in these places, counted up to `files_max` and one more, and the
     bytes of all files, also of those that processes of the session have opened or mapped after
     their names were removed. Follows no link."""
     count, found = 0, dict[_File, int]()
     for place in places:
-        for _, inner, names, folder in os.fwalk(place):
-            count += len(inner) + len(names)
-            for name in names[: files_max + 1]:
-                with suppress(OSError):
-                    _note(found, os.stat(name, dir_fd=folder, follow_symlinks=False))
-            if count > files_max:
-                break
+        try:
+            for _, inner, names, folder in os.fwalk(place):
+                count += len(inner) + len(names)
+                for name in names[: files_max + 1]:
+                    with suppress(OSError):
+                        _note(found, os.stat(name, dir_fd=folder, follow_symlinks=False))
+                if count > files_max:
+                    break
+        except RecursionError:  # folders in folders
+            count = files_max + 1
     for process in _session(session):
         with suppress(OSError):
             for opened in process.joinpath("fd").iterdir():

@@ -18,7 +18,7 @@ from typing import IO, NoReturn
 
 from ackwise.engine.scenario import Scenario, Sender
 from ackwise.errors import RunError
-from ackwise.host import files, folders, programs
+from ackwise.host import files, folders, programs, space
 from ackwise.lab import machine, measure, supported, traffic
 from ackwise.lab import run as lab_run
 from ackwise.lab.extras import NOTHING, Extras
@@ -258,6 +258,7 @@ def started(
             words += ["-device", "virtio-net-pci,netdev=wire"]
         # The emulator's own filter of system calls takes the place of the lab's.
         command = machine.confined(kernel, place, shared, words, without=("seccomp",))
+        given = space.files_in((place, shared))
         with (
             programs.started(
                 command,
@@ -267,7 +268,7 @@ def started(
                 new_session=True,
                 pass_fds=() if card < 0 else (card,),
             ) as process,
-            machine.guarded(process, (place, shared)) as guard,
+            machine.guarded(process, (place, shared), given) as guard,
         ):
             yield Machine(process, console, shared, guard)
 

@@ -26,7 +26,7 @@ from ackwise.host.rights import missing_capabilities
 
 MEMORY_MB = 512
 FILE_BYTES_MAX = 4 << 30  # maximum size of each file that a guest writes, including its memory
-FILES_MAX = 512  # of its folders
+FILES_MAX = 512  # that it makes
 BYTES_MAX = 2 * FILE_BYTES_MAX  # maximum size of all files
 _LOOK_S = 0.5
 LAYERS = ("landlock", "namespace", "seccomp")
@@ -219,6 +219,7 @@ def run(
         put(folder, "steps", "\n".join(steps) + "\n")
         console = stack.enter_context(files.create(folder / "console"))
         memory = stack.enter_context(_memory_folder(folder))
+        given = space.files_in((folder, memory))
         try:
             # its session ends with the block, and a guest cannot leave it
             with (
@@ -229,7 +230,7 @@ def run(
                     environment=guest_environment(memory),
                     new_session=True,
                 ) as process,
-                guarded(process, (folder, memory)) as guard,
+                guarded(process, (folder, memory), given) as guard,
             ):
                 watch(process, console, wall_limit_s, cpu_limit_s, cancel)
         finally:
@@ -251,8 +252,9 @@ def run(
 class Guard:
     """Ends a guest whose files are too many or too large together; looks twice a second."""
 
-    def __init__(self, process: programs.Process, places: Sequence[Path]) -> None:
+    def __init__(self, process: programs.Process, places: Sequence[Path], given: int) -> None:
         self._process, self._places = process, places
+        self._files_max = given + FILES_MAX
         self._ended = os.pidfd_open(process.pid)
         self._is_over = threading.Event()
         self._problem = ""
@@ -264,8 +266,8 @@ class Guard:
             self._look()
 
     def _look(self) -> None:
-        count, size = space.taken(self._places, self._process.pid, FILES_MAX)
-        if count > FILES_MAX:
+        count, size = space.taken(self._places, self._process.pid, self._files_max)
+        if count > self._files_max:
             self._problem = f"it made more than {FILES_MAX} files"
         elif size > BYTES_MAX:
             self._problem = f"its files reached {BYTES_MAX / 2**30:g} GiB together"
@@ -288,9 +290,10 @@ class Guard:
 
 
 @contextmanager
-def guarded(process: programs.Process, places: Sequence[Path]) -> Iterator[Guard]:
-    """Guards a guest and the folders that it writes to, during the block."""
-    guard = Guard(process, places)
+def guarded(process: programs.Process, places: Sequence[Path], given: int) -> Iterator[Guard]:
+    """Guards a guest and the folders that it writes to, during the block. `given`: files that were
+    there before it."""
+    guard = Guard(process, places, given)
     try:
         yield guard
     finally:
