@@ -132,7 +132,7 @@ def queues(function: F) -> F:
         ),
         option(
             "--ack-ceiling", "ack_ceiling_bps", type=rate, metavar="RATE",
-            help="maximum rate of the ACK class", show_default="from the model",
+            help="maximum rate of the ACK class", show_default="the uplink's rate",
         ),
         option(
             "--ack-leaf", type=_Leaf(), metavar="KIND[:LIMIT]",
