@@ -34,12 +34,14 @@ _LONG_KEY = re.compile(rb"\.{%d}" % DEPTH_MAX)
 _BRACKET = re.compile(rb"[\[\]{}]")
 _OPEN = b"[{"
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b".,=:[]{}\n"))
+_MARK = b"\xef\xbb\xbf"  # some editors begin UTF-8 with it
 _LONG_NUMBER = re.compile(rb"0[xob][0-9a-fA-F_]{1000}")  # Python does not print some of these
 
 
 def parse_toml(data: bytes) -> dict[str, Any]:
     """The document; ValueError says what is wrong with it, and where."""
     _check_size(data, BYTES_MAX)
+    data = data.removeprefix(_MARK)
     bare = _bare(data, _TOML_TEXT)
     skeleton = bare.translate(None, _NOT_STRUCTURE)
     _check(skeleton, b"=", ITEMS_MAX)
@@ -63,6 +65,7 @@ def parse_toml(data: bytes) -> dict[str, Any]:
 def parse_json(data: bytes, bytes_max: int = BYTES_MAX, items_max: int = ITEMS_MAX) -> Any:
     """The document; ValueError says what is wrong with it, and where."""
     _check_size(data, bytes_max)
+    data = data.removeprefix(_MARK)
     _check(_bare(data, _JSON_TEXT).translate(None, _NOT_STRUCTURE), b":", items_max)
     try:
         return json.loads(data)
