@@ -2,6 +2,7 @@
 """`ackwise live`: what limits this host's TCP connections, from the kernel's account of them."""
 
 import re
+import shlex
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -123,8 +124,14 @@ def command(words: tuple[str, ...], watch: _Watch, export: _Export) -> int:
         return 0
     from ackwise.diagnosis.live import selection
     from ackwise.diagnosis.live.sampler import Sampler
-    from ackwise.host import tcp_walk
+    from ackwise.host import files, tcp_walk
 
+    for word in words:
+        if word.endswith((".pcap", ".pcapng")) or files.is_capture(word):
+            raise InputError(
+                f"filter: {quoted(word)} is a capture, and `live` watches the connections of this "
+                f"host; `ackwise diagnose {shlex.quote(word)}` reads it"
+            )
     chosen = selection.parse(words)
     uid = None if watch.uid is None else _uid(watch.uid)
     # another user's process, or the folder of a file, needs root's rights for longer

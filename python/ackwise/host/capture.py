@@ -88,6 +88,8 @@ def recording(
 
     Raises RunError when tcpdump ended early.
     """
+    if not os.fstatvfs(stream.fileno()).f_bavail:  # tcpdump would wait for space
+        raise RunError("record: no space left where the capture is written; free some")
     limits = as_nobody("net_raw")
     if file_bytes_max is not None:
         limits["file_bytes_max"] = file_bytes_max

@@ -177,21 +177,22 @@ def _replacing(path: str, place: Place, private: bool) -> Iterator[IO[bytes]]:
     with _explained(path):
         remove_abandoned_once(place.folder)
         descriptor = os.open(part, flags, mode, dir_fd=place.folder)
+    stream = os.fdopen(descriptor, "w+b")
     try:
-        with os.fdopen(descriptor, "w+b") as stream:
-            yield stream
-            with _explained(path):
-                stream.flush()
-                if found is not None:
-                    with suppress(PermissionError):  # only root may give files away
-                        os.fchown(descriptor, found.st_uid, found.st_gid)
-                    os.fchmod(descriptor, found.st_mode & 0o777)
-                os.fsync(descriptor)
+        yield stream
         with _explained(path):
+            stream.flush()
+            if found is not None:
+                with suppress(PermissionError):  # only root may give files away
+                    os.fchown(descriptor, found.st_uid, found.st_gid)
+                os.fchmod(descriptor, found.st_mode & 0o777)
+            os.fsync(descriptor)
             os.replace(part, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
             with suppress(PermissionError), folders.listed(place.folder) as there:
                 os.fsync(there)
     finally:
+        with suppress(OSError):  # what was not flushed is told already, with the file's name
+            stream.close()
         with suppress(OSError):
             os.unlink(part, dir_fd=place.folder)
 

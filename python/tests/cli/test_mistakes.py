@@ -43,6 +43,12 @@ signalled() {
     wait $!
 }
 no_network() { unshare --user --map-root-user --net -- "$@"; }
+# dir becomes a full file system, for this command alone
+no_space() {
+    unshare --user --map-root-user --mount -- sh -c '
+        mount -t tmpfs -o size=64k none dir && head -c 65536 /dev/zero > dir/rest
+        exec "$@"' sh "$@"
+}
 """
 
 
@@ -93,6 +99,8 @@ MISTAKES = [
     Mistake("plan and link", f"{RUN} --plan demo", 2, ("--link: cannot be combined with --plan",)),
     Mistake("socket filter as captures", "ackwise diagnose dport = :443", 2,
             ('"dport" does not exist; give a pcap or pcapng file',)),
+    Mistake("capture as a socket filter", "ackwise live good.pcap", 2,
+            ("`ackwise diagnose good.pcap` reads it",)),
     Mistake("replay with runs", "ackwise replay good.pcap --runs 2",
             2, ("unknown option --runs; did you mean --runs of `ackwise compare`?",)),
     Mistake("one file twice", f"{RUN} --json x --csv x", 2, ("--csv: x: --json writes there too",)),
@@ -115,6 +123,8 @@ MISTAKES = [
     Mistake("full device", f"{RUN} --json full", 1,
             ("ackwise: full: cannot be written: No space left on device; free some space",),
             needs="device"),
+    Mistake("folder on a full device", "no_space ackwise sweep run good-space.toml dir/x", 1,
+            ("dir/x/sweep.json: cannot be written: No space left on device",), needs="unshare"),
     Mistake("full output", f"{RUN} > /dev/full", 1, ("standard output: No space left on device",)),
     Mistake("full output, help", "ackwise --help > /dev/full", 1, ("standard output: No space",)),
     Mistake("full JSON output", f"{RUN} --json > /dev/full", 1, ("standard output: No space",)),
