@@ -45,9 +45,10 @@ class Framing(Enum):
 
 
 # ARPHRD_* of if_arp.h. Loopback frames have an Ethernet header.
+LOOPBACK = 772
 FRAMING_OF_HARDWARE = {
     1: Framing.ETHERNET,
-    772: Framing.ETHERNET,  # loopback
+    LOOPBACK: Framing.ETHERNET,
     512: Framing.IP,  # ppp
     519: Framing.IP,  # raw IP of modems
     65534: Framing.IP,  # tun, WireGuard

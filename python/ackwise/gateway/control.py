@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ackwise.errors import InputError, RunError, quoted
 from ackwise.gateway import rehearsal, selftest, tree
-from ackwise.gateway.classifier import Framing
+from ackwise.gateway.classifier import LOOPBACK, Framing
 from ackwise.gateway.linklayer import LAYERS
 from ackwise.gateway.netlink import Interface, Message, Refused, Rtnetlink
 from ackwise.gateway.rehearsal import NoNamespace
@@ -69,18 +69,27 @@ def check_rights() -> None:
 
 
 def check_present(name: str) -> None:
-    """InputError when there is no such interface."""
+    """InputError when there is no such interface, or it is the loopback, which has no uplink."""
     check_name(name)
     with Rtnetlink() as kernel:
-        find_link(kernel, name)
+        link = find_link(kernel, name)
+    if link.hardware == LOOPBACK:
+        raise InputError(
+            f"interface: {quoted(name)} is the loopback, which no packet leaves by; give the "
+            "uplink's, which `ip route get 1.1.1.1` names"
+        )
 
 
 def find_link(kernel: Rtnetlink, name: str) -> Interface:
     """The interface; InputError when it is missing."""
     link = kernel.link(name)
     if link is None:
-        raise InputError(f"interface: {quoted(name)}: there is no such interface; see `ip link`")
+        raise _absent(name)
     return link
+
+
+def _absent(name: str) -> InputError:
+    return InputError(f"interface: {quoted(name)}: there is no such interface; see `ip link`")
 
 
 PSCHED = Path("/proc/net/psched")
@@ -335,7 +344,9 @@ def down(interface: str, keeper: Keeper) -> Did:
         link = kernel.link(interface)
         if state is None:
             keeper.forget()
-            if link is not None and Snapshot.take(kernel, link.ifindex).is_ours:
+            if link is None:
+                raise _absent(interface)
+            if Snapshot.take(kernel, link.ifindex).is_ours:
                 raise RunError(
                     f"{interface}: has the queues of `up`, but {keeper.file} is missing; "
                     f"`tc qdisc del dev {interface} root` restores the kernel's default"

@@ -209,7 +209,7 @@ up() {{
     if is_ours; then
         tc qdisc del dev "$DEVICE" root
     elif is_foreign; then
-        say "already has queues; remove them first: tc qdisc del dev INTERFACE root"
+        say "already has queues; remove them first: tc qdisc del dev $DEVICE root"
         exit 1
     fi
     # Never leave the tree half set up.

@@ -82,6 +82,17 @@ class AccessLink:
         return self.k / self.segments_per_ack
 
     @property
+    def warnings(self) -> list[str]:
+        """What is doubtful about these rates."""
+        if self.up_bps <= self.down_bps:
+            return []
+        return [
+            f"--up, {_rate(self.up_bps)}, is faster than --down, {_rate(self.down_bps)}: were they "
+            "swapped? A download's ACKs cannot fill such an uplink; an upload's can fill the "
+            "downlink, and that is mended at its other end"
+        ]
+
+    @property
     def payload_share(self) -> float:
         """Payload as a share of a full packet's wire size."""
         return (self.mtu_bytes - self.data_header_bytes) / self.data_wire_bytes

@@ -248,6 +248,7 @@ def settle(request: Request, *, for_target: bool = False) -> Settled:
         )
     mtu_bytes = link.mtu_bytes if link is not None else ASSUMED_MTU_BYTES
     line = request.access.link(min(mtu_bytes, MTU_BYTES_MAX))
+    warnings += line.warnings
     asked = request.ack_leaf
     advice = model.advise(line, may_thin=asked is None or asked.kind not in PLAIN_LEAVES)
     reasons = list(advice.reasons)

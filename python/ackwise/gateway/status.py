@@ -79,7 +79,11 @@ def read(
     if not snapshot.has_our_root:
         if state is None:
             return without("interrupted; run `up` or `down`" if unreadable else "down")
-        if state.ifindex != link.ifindex or state.namespace != namespace():
+        if state.namespace != namespace():
+            return without(
+                "down; `up` was run on an interface of this name in another network namespace"
+            )
+        if state.ifindex != link.ifindex:
             return without("the interface was created anew; run `up` again")
         if snapshot == state.before:
             return without("interrupted before anything was changed; run `up` or `down`")

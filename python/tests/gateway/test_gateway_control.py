@@ -103,6 +103,24 @@ def test_up_and_down_leave_no_trace(ns: Namespace, run: Path) -> None:
     assert status(ns, run).code == 1
 
 
+def test_what_is_no_uplink_is_refused(ns: Namespace, run: Path) -> None:
+    said = ns.ackwise("gateway", "up", "lo", *RATES, "--run-dir", str(run))
+    assert said.code == 2
+    assert '"lo" is the loopback' in said.err
+    said = ns.ackwise("gateway", "down", "nosuch0", "--run-dir", str(run))
+    assert said.code == 2
+    assert '"nosuch0": there is no such interface' in said.err
+    assert not run.exists()
+
+
+def test_the_state_of_another_namespace_is_not_this_one_s(ns: Namespace, run: Path) -> None:
+    up(ns, run)
+    with namespace() as other:
+        said = status(other, run)
+    assert said.code == 1
+    assert "v0: down; `up` was run on an interface of this name in another" in said.out
+
+
 def test_up_twice_is_up_once_and_so_is_down(ns: Namespace, run: Path) -> None:
     up(ns, run)
     ns.send(Packet(payload=b"x" * 500).frame())

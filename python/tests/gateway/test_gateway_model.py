@@ -164,6 +164,14 @@ def test_bad_input_gets_one_line(ackwise: Ackwise, words: tuple[str, ...], says:
     assert re.search(says, said.err), said.err
 
 
+@pytest.mark.parametrize("words", [("model",), ("plan", "eth9"), ("plan", "eth9", "--json")])
+def test_rates_that_look_swapped_are_questioned(ackwise: Ackwise, words: tuple[str, ...]) -> None:
+    said = ackwise("gateway", *words, "--down", "5mbit", "--up", "50mbit")
+    assert said.code == 0
+    assert "--up, 50 Mbit/s, is faster than --down, 5 Mbit/s: were they swapped?" in said.err
+    assert "swapped" not in ackwise("gateway", *words, "--down", "5mbit", "--up", "5mbit").err
+
+
 def test_an_absent_interface_can_be_planned_for(ackwise: Ackwise) -> None:
     said = ackwise("gateway", "plan", "x9", *GOOD, "--framing", "ip", "--mtu", "1492B")
     assert said.code == 0

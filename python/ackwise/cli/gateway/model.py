@@ -11,6 +11,7 @@ from ackwise.cli import extension, options
 from ackwise.cli.gateway import request
 from ackwise.cli.shape import Command, group, option, others
 from ackwise.errors import InputError
+from ackwise.host.terminal import say
 
 if TYPE_CHECKING:
     from ackwise.gateway.model import Prediction
@@ -138,5 +139,7 @@ def model(access: "Access", sweep: bool, simulate: bool, figure: str | None, as_
         prediction = calculation.predict(link)
         found |= {"kind": "gateway-model"} | calculation.document(prediction)
         lines = _model_lines(prediction)
+        for warning in link.warnings:
+            say(f"ackwise: warning: {warning}")
     print(json.dumps(found, indent=2) if as_json else "\n".join(lines))
     return 0
