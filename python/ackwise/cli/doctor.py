@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`ackwise doctor`: what each command lacks on this host, before any run."""
+"""`ackwise doctor`: which commands can be used on this host, and what the others lack."""
 
 import importlib
 import importlib.util
@@ -8,8 +8,8 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
 
 import click
 from rich.text import Text
@@ -19,7 +19,7 @@ from ackwise.cli import extension, options
 from ackwise.cli.shape import Command, argument, others
 from ackwise.errors import EXIT_FAILED, InputError, RunError, quoted, suggestion
 from ackwise.gateway import control, tree
-from ackwise.host import files, needs, rights, tcp_walk
+from ackwise.host import files, needs, rights, sockets, tcp_walk
 from ackwise.lab import build as lab
 from ackwise.lab import machine
 from ackwise.lab.machine import Kernel
@@ -29,9 +29,13 @@ from ackwise.results.console import Console
 PACKAGES = ("rich", "plotly", "pyarrow", "numpy")
 
 
+# Without names, the exit code is about those that every host can use.
+EVERYWHERE = ("compare", "sweep", "diagnose", "replay", "deadlock")
+
+
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a command needs, or could use."""
+    """One thing that a command needs (`required`), or could use."""
 
     command: str
     what: str
@@ -95,16 +99,21 @@ def _report() -> Iterator[Finding]:
 
 
 def _build() -> Iterator[Finding]:
-    # an installed wheel needs no compiler: shown, never counted as missing
-    yield from _listed("build", "build", required=False)
+    yield from _listed("build", "build", required=True)
 
 
 def _lab() -> Iterator[Finding]:
-    # only runs on the real kernel need these: shown, never counted as missing
-    yield from _listed("lab", "lab-source", "lab-build", "lab-run", required=False)
     cache = files.cache_folder()
     there = next(p for p in (cache, *cache.parents) if p.exists())
     free = shutil.disk_usage(there).free
+    found = [
+        _kernel("lab", "kernel without patches" if stock else "kernel", UML, stock=stock)
+        for stock in (False, True)
+    ]
+    built = next((kernel for _, kernel in found if kernel), None)
+    yield from (replace(finding, required=not built) for finding, _ in found)
+    yield from _listed("lab", "lab-run", required=True)
+    yield from _listed("lab", "lab-source", "lab-build", required=not built)
     yield Finding(
         "lab",
         "disk space",
@@ -113,12 +122,6 @@ def _lab() -> Iterator[Finding]:
         f"{free / 1e9:.0f} GB free in {cache}; a build takes "
         f"{(lab.TREE_BYTES + lab.OBJECT_BYTES) / 1e9:.0f} GB",
     )
-    built = None
-    for stock in (False, True):
-        what = "kernel without patches" if stock else "kernel"
-        finding, found = _kernel("lab", what, UML, stock=stock)
-        yield finding
-        built = found or built
     if built:
         lacking = [layer for layer in machine.LAYERS if layer not in machine.layers(built)]
         words = f"this host lacks {', '.join(lacking)}" if lacking else ", ".join(machine.LAYERS)
@@ -135,17 +138,19 @@ def _kernel(
     return Finding(command, what, True, False, f"{built.label}, {built.key}"), built
 
 
-def _lab_tools(command: str, *scopes: str) -> Finding:
+def _lab_tools(command: str, *scopes: str, required: bool) -> Finding:
     """One row for what `ackwise doctor lab` lists."""
     lacking = needs.complaint(*scopes)
-    return Finding(command, "tools of the lab", not lacking, False, lacking or "found")
+    return Finding(command, "tools of the lab", not lacking, required, lacking or "found")
 
 
 def _twin() -> Iterator[Finding]:
     yield from _engine("twin")
     yield _experiments("twin")
-    yield _lab_tools("twin", "lab-source", "lab-build", "lab-run")
-    yield _kernel("twin", "kernel", UML)[0]
+    finding, kernel = _kernel("twin", "kernel", UML)
+    yield replace(finding, required=True)
+    build = () if kernel else ("lab-source", "lab-build")
+    yield _lab_tools("twin", *build, "lab-run", required=True)
 
 
 def _experiments(command: str) -> Finding:
@@ -156,10 +161,17 @@ def _experiments(command: str) -> Finding:
 
 
 def _device() -> Iterator[Finding]:
-    yield _lab_tools("device", "lab-source", UML.scope)
-    for target in DEVICES.values():
-        yield from _listed("device", target.scope, required=False)
-        yield _kernel("device", f"kernel, {target.name}", target)[0]
+    """One machine is enough; what the others lack is shown."""
+    rows = {
+        name: [
+            _kernel("device", f"kernel, {name}", target)[0],
+            *_listed("device", target.scope, required=True),
+        ]
+        for name, target in DEVICES.items()
+    }
+    usable = any(all(row.ok for row in of) for of in rows.values())
+    yield from (replace(row, required=not usable) for of in rows.values() for row in of)
+    yield _lab_tools("device", "lab-source", UML.scope, required=not usable)
 
 
 def _reproduce() -> Iterator[Finding]:
@@ -230,6 +242,9 @@ def _live() -> Iterator[Finding]:
 
 def _policy() -> Iterator[Finding]:
     yield from _engine("policy")
+    there = sockets.AVAILABLE.exists()
+    detail = "found" if there else "no: this kernel is not patched (linux/README.md)"
+    yield Finding("policy", "policies in the kernel", there, False, detail)
     yield from _listed("policy", "policy", required=False)
 
 
@@ -252,20 +267,20 @@ COMMANDS = {
 }
 
 
-def checks(commands: list[str]) -> list[Finding]:
-    """Every check of the commands named; changes nothing on the host."""
-    return [check for command in commands for check in COMMANDS[command]()]
-
-
 _EXAMPLES = """\
 ackwise doctor
 ackwise doctor compare lab
 ackwise doctor --json
 """
 _EXIT_CODES = """\
-0  nothing required is missing
-1  something required is missing
+0  each command named can be used; without names, each that every host can use
+1  one of them cannot be used
 """
+
+
+def obstacle(found: Iterable[Finding]) -> str:
+    """Why a command cannot be used; "" if it can."""
+    return next((f"{c.what}: {c.detail}" for c in found if c.required and not c.ok), "")
 
 
 @click.command("doctor", cls=Command, examples=_EXAMPLES, exit_codes=_EXIT_CODES)
@@ -279,39 +294,49 @@ _EXIT_CODES = """\
 )
 @others(options.AS_JSON)
 def command(commands: tuple[str, ...], as_json: bool) -> int:
-    """0 when nothing required is missing, else 1; raises InputError for an unknown command."""
+    """0 when what was asked for can be used, else 1; InputError for an unknown command."""
     for name in commands:
         if name not in COMMANDS:
             raise InputError(
                 f"doctor: {quoted(name)} cannot be checked; {suggestion(name, COMMANDS)}"
             )
-    found = checks(list(commands or COMMANDS))
-    missing = [c for c in found if c.required and not c.ok]
+    found = {name: list(COMMANDS[name]()) for name in commands or COMMANDS}
+    obstacles = {name: obstacle(checks) for name, checks in found.items()}
+    ok = not any(obstacles[name] for name in commands or EVERYWHERE)
     if as_json:
-        shown = [asdict(check) for check in found]
-        whole = {"ackwise_version": __version__, "ok": not missing, "checks": shown}
+        whole = {
+            "ackwise_version": __version__,
+            "ok": ok,
+            "commands": {name: {"usable": not why, "why": why} for name, why in obstacles.items()},
+            "checks": [asdict(check) for checks in found.values() for check in checks],
+        }
         print(json.dumps(whole, indent=2))
-        return EXIT_FAILED if missing else 0
-    console = Console()
-    wide = max(len(c.what) for c in found)
-    heading = ""
-    for check in found:
-        if check.command != heading:
-            heading = check.command
-            console.print(Text(heading, style="bold"))
-        mark, style = ("ok", "green") if check.ok else ("missing", "bold red")
-        if not check.ok and not check.required:
-            mark, style = "absent", "yellow"
-        console.print(
-            Text("  ")
-            + Text(mark.ljust(8), style=style)
-            + Text(f"{check.what.ljust(wide)}  ")
-            + Text(check.detail, style="dim" if check.ok else ""),
-            soft_wrap=True,
-        )
-    if missing:
-        needs = ", ".join(sorted({c.command for c in missing}))
-        console.print(Text(f"{len(missing)} missing; not usable yet: {needs}", style="bold"))
     else:
-        console.print(Text("nothing required is missing", style="bold"))
-    return EXIT_FAILED if missing else 0
+        _print(found, obstacles)
+    return 0 if ok else EXIT_FAILED
+
+
+def _print(found: dict[str, list[Finding]], obstacles: dict[str, str]) -> None:
+    console = Console()
+    wide = max(len(c.what) for checks in found.values() for c in checks)
+    for name, checks in found.items():
+        why = obstacles[name]
+        console.print(
+            Text(f"{name}: ", style="bold")
+            + (Text("not usable", style="bold red") if why else Text("usable", style="green"))
+        )
+        for check in checks:
+            mark, style = ("ok", "green") if check.ok else ("missing", "bold red")
+            if not check.ok and not check.required:
+                mark, style = "absent", "yellow"
+            console.print(
+                Text("  ")
+                + Text(mark.ljust(8), style=style)
+                + Text(f"{check.what.ljust(wide)}  ")
+                + Text(check.detail, style="dim" if check.ok else ""),
+                soft_wrap=True,
+            )
+    lacking = {name: why for name, why in obstacles.items() if why}
+    console.print(Text("not usable here:" if lacking else "every one of them is usable here"))
+    for name, why in lacking.items():
+        console.print(Text(f"  {name}: {why}"), soft_wrap=True)

@@ -91,6 +91,10 @@ def complaint(*scopes: str) -> str:
 
 def _run(command: str, *words: str, given: str = "") -> Finished | None:
     path = find_tool(command)
+    if path and Path(path).resolve().name == "rustup":
+        # rustup's stand-in makes a folder in the user's home when it has nothing to stand for
+        home = os.environ.get("RUSTUP_HOME") or Path.home() / ".rustup"
+        path = path if Path(home).is_dir() else None
     return programs.run([path, *words], given=given) if path else None
 
 

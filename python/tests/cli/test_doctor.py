@@ -13,12 +13,14 @@ from ackwise.cli.main import COMMANDS
 from ackwise.gateway import control, tree
 from ackwise.gateway.settings import Access, Request, settle
 from ackwise.host import needs, rights
+from ackwise.lab import build
 
 
 def test_compare_misses_nothing_here(ackwise: Ackwise) -> None:
     said = ackwise("doctor", "compare")
     assert said.code == 0
-    assert "nothing required is missing" in said.out
+    assert said.out.startswith("compare: usable\n")
+    assert said.out.endswith("every one of them is usable here\n")
 
 
 def test_what_a_sweep_can_do_without_is_named_with_its_extra(
@@ -35,7 +37,11 @@ def test_json_lists_every_check(ackwise: Ackwise) -> None:
     said = ackwise("doctor", "--json")
     told = json.loads(said.out)
     assert {c["command"] for c in told["checks"]} == set(doctor.COMMANDS)
-    assert told["ok"] == all(c["ok"] for c in told["checks"] if c["required"]) == (said.code == 0)
+    for name, one in told["commands"].items():
+        rows = [c for c in told["checks"] if c["command"] == name and c["required"]]
+        assert one["usable"] == all(c["ok"] for c in rows) == (one["why"] == "")
+    usable = [told["commands"][name]["usable"] for name in doctor.EVERYWHERE]
+    assert told["ok"] == all(usable) == (said.code == 0)
 
 
 def test_every_command_can_be_checked() -> None:
@@ -54,7 +60,8 @@ def test_everything_that_a_command_needs_is_shown(monkeypatch: pytest.MonkeyPatc
         return listed(*scopes)
 
     monkeypatch.setattr(needs, "needs", watched)
-    doctor.checks(list(doctor.COMMANDS))
+    for checks in doctor.COMMANDS.values():
+        list(checks())
     known = {scope for need in listed() for scope in need.scopes}
     left = known - asked
     assert {scope for scope in left if not scope.startswith("check")} == {
@@ -69,11 +76,25 @@ def test_commands_on_a_kernel_say_what_its_build_lacks(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(needs, "find_tool", lambda name: None if name == "bison" else "/bin/true")
     said = ackwise("doctor", command)
-    assert said.code == 0  # not required: the simulator works without
-    assert re.search(r"absent +tools of the lab +missing: .*bison", said.out)
+    assert said.code == 1
+    assert said.out.startswith(f"{command}: not usable\n")
+    assert re.search(r"missing +tools of the lab +missing: .*bison", said.out)
     assert "none was ever built" in said.out
-    build = "ackwise lab build" if command == "twin" else "ackwise device build --device mips"
-    assert f"run `{build}`" in said.out
+    remedy = "ackwise lab build" if command == "twin" else "ackwise device build --device mips"
+    assert f"run `{remedy}`" in said.out
+
+
+def test_what_a_wheel_cannot_do_is_not_usable(
+    ackwise: Ackwise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A wheel holds no sources of the lab, wherever the kernel would come from."""
+    monkeypatch.setattr(build, "__file__", str(tmp_path / "site-packages/ackwise/lab/build.py"))
+    for command in ("lab", "twin", "device"):
+        said = ackwise("doctor", command)
+        assert said.code == 1, command
+        assert f"{command}: not usable" in said.out
+        assert "requires a checkout of ackwise" in said.out
+    assert ackwise("doctor").code == 0
 
 
 def test_a_missing_tool_is_named_with_its_package(
@@ -112,6 +133,21 @@ def test_how_exactly_queues_can_wait(
     assert wanted in " ".join(tree.commands(settings)[1])
     (timers,) = (c for c in doctor.COMMANDS["gateway"]() if c.what == "timers")
     assert timers.ok == (slack_ns == 1_000_000)
+
+
+def test_looking_for_rust_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rustup without a toolchain of this user."""
+    rustup = tmp_path / "rustup"
+    rustup.write_text(f"#!/bin/sh\nmkdir -p {tmp_path}/home/.rustup\n")
+    rustup.chmod(0o755)
+    (tmp_path / "rustc").symlink_to("rustup")
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("RUSTUP_HOME", raising=False)
+    monkeypatch.setattr(needs, "find_tool", lambda name: str(tmp_path / name))
+    (rustc,) = (need for need in needs.needs() if need.name.startswith("rustc"))
+    assert not rustc.find()
+    assert list((tmp_path / "home").iterdir()) == []
 
 
 def test_an_unknown_command_is_bad_input(ackwise: Ackwise) -> None:

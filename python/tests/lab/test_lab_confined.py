@@ -372,7 +372,7 @@ def test_a_host_that_cannot_confine_guests_is_reported(
     assert options.Lab().kernel() is kernel
     said = capsys.readouterr().err
     assert said.startswith("ackwise: guests are not confined to their folder: ")
-    shown = {one.what: one.detail for one in doctor.checks(["lab"])}
+    shown = {one.what: one.detail for one in doctor.COMMANDS["lab"]()}
     assert shown["guests confined by"] == "this host lacks landlock, namespace"
     monkeypatch.setattr(machine, "layers", lambda _: ["namespace"])
     options.Lab().kernel()
