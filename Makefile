@@ -116,8 +116,8 @@ test-core: setup-test
 test-crates: setup-test
 	+cargo test --profile checked --workspace --no-default-features --quiet
 
-test-wheel: setup-test wheel
-	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE)
+test-wheel: setup-test wheel man
+	tools/check_wheel.sh dist/ackwise-*.whl $(WHEELHOUSE) build/man
 
 # Each target runs for FUZZ_SECONDS, FUZZ_JOBS at a time; seeds are the same every time. `make evidence` runs
 # each for ten minutes.
@@ -225,6 +225,15 @@ wheel: build ## build the wheel into dist/
 	rm -rf dist
 	+$(BIN)/maturin build --release --quiet --interpreter $(BIN)/python --out dist
 	@ls dist
+
+# Where sudo and systemd look by default.
+PREFIX ?= /usr/local
+.PHONY: install uninstall
+install: wheel man $(WHEELHOUSE)/ready ## into PREFIX=/usr/local, for all users: program, man pages, completion
+	@tools/install.sh install $(PREFIX) dist/ackwise-*.whl $(WHEELHOUSE) build/man
+
+uninstall: ## remove what `make install` has put into PREFIX
+	@tools/install.sh uninstall $(PREFIX)
 
 .PHONY: clean
 clean: ## remove what was built; .venv stays

@@ -28,6 +28,9 @@ from ackwise.gateway.tree import Leaf, TreeSettings
 FORMATS = ("tc", "sh", "openwrt", "systemd", "ifupdown", "networkmanager")
 
 _LICENCE = "# SPDX-License-Identifier: MIT"
+# Where `make install` puts it. With ProtectHome a unit cannot run what is in a home.
+PROGRAM = "/usr/local/bin/ackwise"
+
 _USAGE = "usage: up | down | status [INTERFACE]"
 _OPENWRT = (
     "/etc/hotplug.d/iface/90-ackwise, for opkg packages tc-tiny (or tc-full), kmod-sched-bpf and,",
@@ -324,8 +327,8 @@ Before=network.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/usr/bin/env {_systemd_line(_call("up", device, options))}
-ExecStop=/usr/bin/env {_systemd_line(_call("down", device))}
+ExecStart={_systemd_line(_call("up", device, options))}
+ExecStop={_systemd_line(_call("down", device))}
 CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW CAP_SYS_ADMIN
 NoNewPrivileges=yes
 ProtectSystem=strict
@@ -354,8 +357,8 @@ WantedBy=sys-subsystem-net-devices-{unit}.device
 """
 
 
-def _systemd_line(words: Iterable[str]) -> str:
-    return " ".join(map(systemd_word, words))
+def _systemd_line(words: Sequence[str]) -> str:
+    return " ".join(map(systemd_word, [PROGRAM, *words[1:]]))
 
 
 def ifupdown(options: Sequence[str], settled: Settled) -> str:
