@@ -9,7 +9,7 @@ from glob import escape
 from importlib import resources
 from pathlib import Path
 
-from ackwise.host import programs
+from ackwise.host import environment, programs
 from ackwise.host.files import cache_folder
 from ackwise.host.programs import Finished, find_tool
 
@@ -93,7 +93,7 @@ def _run(command: str, *words: str, given: str = "") -> Finished | None:
     path = find_tool(command)
     if path and Path(path).resolve().name == "rustup":
         # rustup's stand-in makes a folder in the user's home when it has nothing to stand for
-        home = os.environ.get("RUSTUP_HOME") or Path.home() / ".rustup"
+        home = environment.value("RUSTUP_HOME") or Path.home() / ".rustup"
         path = path if Path(home).is_dir() else None
     return programs.run([path, *words], given=given) if path else None
 
