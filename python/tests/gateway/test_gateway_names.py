@@ -15,6 +15,7 @@ import pytest
 from conftest import Ackwise
 from hostile import INTERFACES, is_inert
 from netns import namespace, needs_root
+from systemd import complaints, needs_systemd
 from test_gateway_formats import SHELLS, shell
 
 from ackwise.errors import InputError
@@ -310,15 +311,9 @@ def systemd_dump(line: str) -> list[str]:
     return [_bytes_of(a or b) for a, b in _QUOTED.findall(line)]
 
 
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze")
+@needs_systemd
 def test_systemd_analyze_finds_no_fault_with_the_units(readable: Path) -> None:
-    files = [str(readable / file) for file in units(readable)]
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", *files], capture_output=True, text=True
-    )
-    complaints = [line for line in done.stderr.splitlines() if "ackwise-gateway" in line]
-    # it is not installed here
-    assert all(f"Command {PROGRAM} is not exec" in line for line in complaints), done.stderr
+    assert complaints(*(readable / file for file in units(readable))) == []
 
 
 @needs_root
