@@ -27,8 +27,6 @@ from ackwise.lab.target import DEVICES, UML, Target
 from ackwise.results.console import Console
 
 PACKAGES = ("rich", "plotly", "pyarrow", "numpy")
-
-
 # Without names, the exit code is about those that every host can use.
 EVERYWHERE = ("compare", "sweep", "diagnose", "replay", "deadlock")
 

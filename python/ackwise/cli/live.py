@@ -127,7 +127,7 @@ def command(words: tuple[str, ...], watch: _Watch, export: _Export) -> int:
     from ackwise.host import files, tcp_walk
 
     for word in words:
-        if word.endswith((".pcap", ".pcapng")) or files.is_capture(word):
+        if ".pcap" in word or files.is_capture(word):  # compressed ones, too
             raise InputError(
                 f"filter: {quoted(word)} is a capture, and `live` watches the connections of this "
                 f"host; `ackwise diagnose {shlex.quote(word)}` reads it"

@@ -101,6 +101,8 @@ MISTAKES = [
             ('"dport" does not exist; give a pcap or pcapng file',)),
     Mistake("capture as a socket filter", "ackwise live good.pcap", 2,
             ("`ackwise diagnose good.pcap` reads it",)),
+    Mistake("compressed capture as a socket filter", "ackwise live a.pcap.gz", 2,
+            ("`ackwise diagnose a.pcap.gz` reads it",)),
     Mistake("replay with runs", "ackwise replay good.pcap --runs 2",
             2, ("unknown option --runs; did you mean --runs of `ackwise compare`?",)),
     Mistake("one file twice", f"{RUN} --json x --csv x", 2, ("--csv: x: --json writes there too",)),
