@@ -282,6 +282,29 @@ fn systems_are_named_by_their_published_rules() {
 }
 
 #[test]
+fn pauses_of_the_host_hide_no_system() {
+    // A slow link with a reader that is always there: each third segment is acknowledged alone.
+    let data: Vec<_> =
+        (0..900).map(|i| Segment { time_ns: (200 + 6 * i) * MS, bytes: MSS, is_pushed: false }).collect();
+    let mut acks: Vec<_> = (0..900)
+        .filter(|i| i % 3 != 1)
+        .map(|i| {
+            let time_ns = data[i as usize].time_ns;
+            let oldest_ns = if i % 3 == 2 { time_ns - 6 * MS } else { time_ns };
+            Acked { time_ns: time_ns + 10 * US, bytes: (i + 1) * MSS, echo: stamp(oldest_ns) }
+        })
+        .collect();
+    for paused in [100, 302, 452] {
+        acks[paused].time_ns += 4 * MS;
+    }
+    for far_ns in [0, 10 * MS] {
+        let made = Stream { data: data.clone(), acks: acks.clone(), far_ns, has_timestamps: true };
+        let found = made.acking().system;
+        assert_eq!(found.names.first(), Some(&"linux"), "{found:?}");
+    }
+}
+
+#[test]
 fn drivers_are_named_by_the_time_for_which_they_hold_acks() {
     let mut failed = Vec::new();
     for (name, hold_ms, most) in

@@ -30,6 +30,8 @@ const STRETCHED_MIN: u32 = 20;
 const AT_ONCE_NS: u64 = MS;
 /// Share of ACKs that may contradict a rule: packets of other causes occur in every transfer.
 const ODD_SHARE: f64 = 0.05;
+/// Share of ACKs that a pause of the host or of the path delays: so few waits show no timer.
+const PAUSED_SHARE: f64 = 0.005;
 /// Share of stretch ACKs above which the receiver, or a device, holds ACKs deliberately.
 const STRETCHED_SHARE: f64 = 0.25;
 /// Share of the stretch ACKs that a device's rule must explain.
@@ -249,7 +251,7 @@ impl Systems {
         ];
         let fits = |may_be_quick: bool, waited: f64| {
             (may_be_quick || !is_quick)
-                && waits - waited <= (2.0 * ODD_SHARE * waits).max(1.0)
+                && waits - waited <= (2.0 * ODD_SHARE * waits).max(PAUSED_SHARE * all).max(1.0)
                 && held <= (held_share * all).max(1.0)
         };
         let mut fitting: Vec<_> = rules.into_iter().filter(|rule| fits(rule.1, rule.2)).collect();
