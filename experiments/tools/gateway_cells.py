@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: MIT
 """The gateway against no gateway: throughput and latency of each cell, in the lab.
 
-    python gateway_cells.py                              the cells of docs/gateway-cells.md
+    python gateway_cells.py                              the default cells
+    python gateway_cells.py --page docs/findings/gateway-cells.md    also writes them there
     python gateway_cells.py --lines 300/10,20/1 --rtts 5 --leaves pfifo_head_drop+pfifo
     python gateway_cells.py --all --json cells.json      the full product: days
 
 An option that names an axis replaces the default cells by a product: axes not named keep one value
 each (CUBIC, one flow, the leaves that `up` chooses) or all of theirs (lines, RTTs, directions). Raw
 results are kept in a folder, so a cut run continues where it stopped. Needs the lab's stock kernel
-(`ackwise lab build --stock`). Exit code 1 when a cell falls by more than 2%.
+(`ackwise lab build --stock`).
+
+A page's table stands between `<!-- generated: cells -->` and `<!-- end of cells -->`.
+Exit code 1 when a cell falls by more than 2%.
 """
 
 import argparse
@@ -98,6 +102,16 @@ def document(found: Sequence[Compared], kernel: str) -> dict[str, object]:
     }
 
 
+def renewed(page: str, part: str) -> str:
+    """The page with its table renewed. Raises InputError."""
+    begin, end = "<!-- generated: cells -->", "<!-- end of cells -->"
+    head, found, rest = page.partition(begin)
+    _, found_end, tail = rest.partition(end)
+    if not (found and found_end):
+        raise InputError(f"--page: has no part {begin} ... {end}")
+    return f"{head}{begin}\n\n{part}\n{end}{tail}"
+
+
 def _axis(text: str) -> list[str]:
     return text.split(",")
 
@@ -147,6 +161,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="name the cells and run nothing")
     parser.add_argument("--jobs", type=int, help="runs at the same time")
     parser.add_argument("--results", type=Path, help="folder of raw results")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="page whose table is renewed")
     parser.add_argument("--json", type=Path, metavar="FILE")
     args = parser.parse_args()
     try:
@@ -155,15 +170,21 @@ def main() -> int:
             for cell in wanted:
                 print(*asdict(cell).values())
             return 0
+        page = args.page.read_text(encoding="utf-8") if args.page else ""
+        if args.page:
+            renewed(page, "")  # before hours of runs
         keep = args.results or files.cache_folder() / "results"
         kernel = build.find(files.cache_folder(), stock=True)
         with progress_bar(True) as show:
             runner = LabRunner(kernel, workers=args.jobs, keep=keep, on_progress=show)
             found = cells.compared(runner, wanted)
-    except (InputError, RunError) as problem:
+    except (InputError, RunError, OSError) as problem:
         print(f"gateway_cells: {problem}", file=sys.stderr)
         return 2
     print(table(found), summary(found), sep="\n")
+    if args.page:
+        part = f"{kernel.label}: {summary(found)}\n\n{table(found)}"
+        args.page.write_text(renewed(page, part), encoding="utf-8")
     if args.json:
         args.json.write_text(json.dumps(document(found, kernel.label), indent=1) + "\n")
     return 1 if any(one.verdict == "harm" for one in found) else 0

@@ -178,8 +178,8 @@ exec {real} "$@\""""
     ns.tool("env", path, *shell(name), str(file), "up")
     lines = [line for line in asked.read_text(encoding="utf-8").splitlines() if "handle ac" in line]
     assert [line.partition("handle ")[2] for line in lines[1:3]] == [
-        "ac10: cake unlimited besteffort ack-filter",
-        "ac20: fq_codel limit 1000",
+        "ac10: cake unlimited besteffort ack-filter rtt 800000us",
+        "ac20: fq_codel limit 1000 target 40000us interval 200000us",
     ]
 
 
