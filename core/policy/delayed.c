@@ -3,15 +3,9 @@
  * delayed: acknowledge every N full segments, or after a fixed delay.
  *
  * Purpose: the textbook delayed ACK, a baseline for the other policies.
- * Formula: now, once unacked >= segments * MSS; else at
+ * Formula: now, once owed >= segments * MSS; else at
  *	first unacknowledged arrival + delay.
- * States:
- *
- *	            data                 data: N * MSS reached
- *	(idle) -------------> waiting ---------------------------> send now
- *	                         |            delay passed            ^
- *	                         +------------------------------------+
- *
+ * States: none; the order is always { segments * MSS, delay }.
  * Source: RFC 1122, 4.2.3.2; RFC 5681, 4.2.
  * Constants: see the parameters.  2 segments is what both RFCs ask for;
  *	200 ms is the classic BSD value, well within the 500 ms allowed.
@@ -33,34 +27,20 @@ static const struct aw_param params[] = {
 };
 /* clang-format on */
 
-struct delayed {
-	u64 deadline_ns; /* 0: nothing to acknowledge */
-};
-_Static_assert(sizeof(struct delayed) <= AW_STATE_MAX_BYTES, "state too big");
-
-static struct aw_verdict on_data(void *state, const struct aw_params *p,
-				 const struct aw_event *e)
+static struct aw_order order(void *state, const struct aw_params *p,
+			     const struct aw_seen *seen)
 {
-	struct delayed *s = state;
-
-	/* [D-15] */
-	if (e->unacked_bytes >= (u64)p->value[SEGMENTS] * e->rcv_mss_bytes)
-		return aw_send_now(AW_REASON_SEGMENT_COUNT);
-	/* "A TCP SHOULD implement a delayed ACK" [RFC 1122, 4.2.3.2] */
-	if (!s->deadline_ns)
-		s->deadline_ns =
-			aw_add_ns(e->now_ns, p->value[DELAY_MS] * AW_NS_PER_MS);
-	return aw_wait_until(s->deadline_ns);
-}
-
-static void on_ack_sent(void *state, const struct aw_params *p,
-			const struct aw_event *e)
-{
-	struct delayed *s = state;
-
-	(void)p;
-	(void)e;
-	s->deadline_ns = 0;
+	(void)state;
+	switch (seen->why) {
+	case AW_WHY_LIMIT:
+		return aw_now(AW_REASON_SEGMENT_COUNT);
+	case AW_WHY_TIMEOUT:
+		return aw_now(AW_REASON_DELAY_TIMER);
+	default:
+		/* "A TCP SHOULD implement a delayed ACK" [RFC 1122, 4.2.3.2] [D-15] */
+		return aw_order((u64)p->value[SEGMENTS] * seen->mss_bytes,
+				p->value[DELAY_MS] * AW_NS_PER_MS);
+	}
 }
 
 const struct aw_policy aw_policy_delayed = {
@@ -69,7 +49,5 @@ const struct aw_policy aw_policy_delayed = {
 	.source = "RFC 1122, 4.2.3.2; RFC 5681, 4.2",
 	.params = params,
 	.params_count = sizeof(params) / sizeof(params[0]),
-	.state_bytes = sizeof(struct delayed),
-	.on_data = on_data,
-	.on_ack_sent = on_ack_sent,
+	.order = order,
 };
