@@ -54,7 +54,7 @@ int aw_policy_validate(const struct aw_policy *policy)
 	if (!policy || !well_formed(policy->name, false, NAME_MAX_LETTERS) ||
 	    is_empty(policy->summary) || is_empty(policy->source))
 		return AW_EPOLICY_NAME;
-	if (!policy->on_data)
+	if (!policy->order)
 		return AW_EPOLICY_REQUIRED;
 	if (policy->state_bytes > AW_STATE_MAX_BYTES)
 		return AW_EPOLICY_STATE;
@@ -84,10 +84,10 @@ int aw_policy_validate(const struct aw_policy *policy)
 	return 0;
 }
 
-void aw_params_init(const struct aw_policy *policy, struct aw_params *p)
+void aw_params_init(const struct aw_param *params, u32 count, struct aw_params *p)
 {
 	u32 i;
 
 	for (i = 0; i < AW_PARAMS_MAX; i++)
-		p->value[i] = i < policy->params_count ? policy->params[i].initial : 0;
+		p->value[i] = i < count ? params[i].initial : 0;
 }

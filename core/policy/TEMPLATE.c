@@ -3,21 +3,17 @@
  * template: one sentence of what it does.
  *
  * Purpose: what it is for, and for whom.
- * Formula: when an ACK leaves.
- * States:
- *
- *	            data              deadline passed
- *	(idle) --------------> waiting ---------------> send now
- *
+ * Formula: the order that it places: how much may wait, and how long.
+ * States: a drawing, if there are any.
  * Source: RFC and section, or spec page; its symbols and our names.
  * Constants: each with the reason for its value.
  * Deviations: where it differs from the source, as numbers of
  *	docs/deviations.md.
  *
  * Copy this file to policy/NAME.c, name the policy NAME, and write
- * test/policy_NAME.c.  Time and random bits come in with the event.  Leave
- * what the RFCs require of every receiver to rails.c, which runs after the
- * policy.  Cite the claims of spec/ where the code implements them.
+ * test/policy_NAME.c.  Time and random bits come in with the question.  What
+ * the RFCs require of every receiver is the host's duty; aw_clamp() bounds
+ * every order.  Cite the claims of spec/ where the code implements them.
  */
 #include <ackwise/policy.h>
 
@@ -33,29 +29,25 @@ static const struct aw_param params[] = {
 
 /* Zeroed when the connection starts. */
 struct template_state {
-	u64 deadline_ns; /* 0: nothing to acknowledge */
+	u32 acks;
 };
 _Static_assert(sizeof(struct template_state) <= AW_STATE_MAX_BYTES, "state too big");
 
-static struct aw_verdict on_data(void *state, const struct aw_params *p,
-				 const struct aw_event *e)
+static struct aw_order order(void *state, const struct aw_params *p,
+			     const struct aw_seen *seen)
 {
 	struct template_state *s = state;
 
-	if (!s->deadline_ns)
-		s->deadline_ns =
-			aw_add_ns(e->now_ns, p->value[DELAY_MS] * AW_NS_PER_MS);
-	return aw_wait_until(s->deadline_ns);
-}
-
-static void on_ack_sent(void *state, const struct aw_params *p,
-			const struct aw_event *e)
-{
-	struct template_state *s = state;
-
-	(void)p;
-	(void)e;
-	s->deadline_ns = 0;
+	switch (seen->why) {
+	case AW_WHY_LIMIT:
+		return aw_now(AW_REASON_SEGMENT_COUNT);
+	case AW_WHY_TIMEOUT:
+		return aw_now(AW_REASON_DELAY_TIMER);
+	default:
+		s->acks++;
+		return aw_order(4ull * seen->mss_bytes,
+				p->value[DELAY_MS] * AW_NS_PER_MS);
+	}
 }
 
 const struct aw_policy aw_policy_template = {
@@ -65,6 +57,5 @@ const struct aw_policy aw_policy_template = {
 	.params = params,
 	.params_count = sizeof(params) / sizeof(params[0]),
 	.state_bytes = sizeof(struct template_state),
-	.on_data = on_data,
-	.on_ack_sent = on_ack_sent,
+	.order = order,
 };

@@ -40,20 +40,16 @@ enum {
 
 enum aw_a3_phase {
 	AW_A3_COUNTING, /* segments until the next sampling */
-	AW_A3_STARTING, /* the ACK that starts a sampling has not left yet */
 	AW_A3_SAMPLING, /* no ACK until the sender falls silent */
 };
 
 struct aw_a3 {
-	u64 last_data_ns;  /* 0: no data yet */
-	u64 timer_ns;      /* SP_timer or delayed-ACK timer; 0: not running */
-	u32 muds_bytes;    /* the last estimate; 0: none */
-	u32 basis_bytes;   /* the estimate from which the threshold is derived */
-	u32 quiet_ns;      /* SP_t = 1.3 IPAT; 0: not known */
-	u32 sampled_bytes; /* arrived in this sampling */
-	u32 sampled_ns;    /* since its first arrival */
-	u32 gaps_sum_ns;
-	u32 gaps_min_ns;
+	u64 last_data_ns; /* 0: no data yet */
+	u64 timer_ns;     /* sampling: SP_timer as its ACK left it */
+	u32 muds_bytes;   /* the last estimate; 0: none */
+	u32 basis_bytes;  /* the estimate from which the threshold is derived */
+	u32 quiet_ns;     /* SP_t = 1.3 IPAT; 0: not known */
+	u32 gaps_sum_ns;  /* of the inter-arrival times that IPAT is made of next */
 	u32 gaps_max_ns;
 	u16 isp_segments; /* ISP_t */
 	u16 isp_left;     /* ISP_counter */
@@ -64,13 +60,9 @@ struct aw_a3 {
 };
 
 /* The members of policy a3: state begins with a struct aw_a3. */
-void aw_a3_init(void *state, const struct aw_params *p, const struct aw_event *e);
-struct aw_verdict aw_a3_on_data(void *state, const struct aw_params *p,
-				const struct aw_event *e);
-struct aw_verdict aw_a3_on_deadline(void *state, const struct aw_params *p,
-				    const struct aw_event *e);
-void aw_a3_on_ack_sent(void *state, const struct aw_params *p,
-		       const struct aw_event *e);
+void aw_a3_init(void *state, const struct aw_params *p, u32 random);
+struct aw_order aw_a3_order(void *state, const struct aw_params *p,
+			    const struct aw_seen *seen);
 
 /* muds_bytes and threshold_bytes, for every policy whose state begins with a3's. */
 #define AW_A3_VALUES 2
@@ -80,7 +72,7 @@ void aw_a3_observe(const void *state, const struct aw_params *p, u32 *out);
 /* True if the sender fell silent below the threshold, which counts as a sampling
  * with silence_samples. */
 bool aw_a3_is_silence(const struct aw_a3 *s, const struct aw_params *p,
-		      const struct aw_event *e);
+		      const struct aw_seen *seen);
 
 /* Starts counting isp_segments again; drops a sampling in progress. */
 void aw_a3_restart(struct aw_a3 *s);

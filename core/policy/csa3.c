@@ -21,7 +21,7 @@
  * Source: spec/5-adaptive-acknowledgement.md.
  * Constants: three holes: the third duplicate ACK starts fast retransmit
  *	(RFC 5681, 3.2).  Pause of 1 s: the minimum RTO of RFC 6298, 2.4; the
- *	paper gives no value [D-11].
+ *	paper gives no value [D-11].  At most 4 s, the longest gap that is seen.
  * Deviations: [D-10] suspicion while MUDS is still one MSS does not count
  *	again: the duplicates of a single loss would otherwise reduce r_ssthresh
  *	to nothing.  The linear step is at least one byte, so that regrowing
@@ -37,7 +37,7 @@ static const struct aw_param params[] = {
 	/* [D-11] */
 	[PAUSE_MS] = { "pause_ms", "ms",
 		       "Time without arrivals after which the sender's window "
-		       "is assumed to have shrunk.", 10, 60000, 1000 },
+		       "is assumed to have shrunk.", 10, 4000, 1000 },
 };
 /* clang-format on */
 
@@ -45,9 +45,8 @@ struct csa3 {
 	struct aw_a3 a3; /* first: a3's functions take a pointer to this struct */
 	u32 r_ssthresh_bytes;
 	u8 regrowing;
-	u8 holes;    /* consecutive segments above a hole, at most 3 */
-	u8 new_data; /* 1: the next ACK covers new data */
-	u8 reserved;
+	u8 holes; /* ACKs in a row for segments above a hole, at most 3 */
+	u8 reserved[2];
 };
 _Static_assert(sizeof(struct csa3) <= AW_STATE_MAX_BYTES, "state too big");
 
@@ -58,28 +57,23 @@ static void set_muds(struct csa3 *s, u32 muds_bytes)
 }
 
 static bool suspects(struct csa3 *s, const struct aw_params *p,
-		     const struct aw_event *e)
+		     const struct aw_seen *seen)
 {
-	u64 pause_ns = p->value[PAUSE_MS] * AW_NS_PER_MS;
-
-	switch (e->order) {
-	case AW_ORDER_HOLE:
+	if (seen->flags & AW_SEEN_DUPLICATE)
+		return true;
+	if (seen->why == AW_WHY_SENT && seen->reason == AW_REASON_OUT_OF_ORDER) {
 		if (s->holes < 3 && ++s->holes == 3)
 			return true;
-		break;
-	case AW_ORDER_DUPLICATE:
-		return true;
-	default:
+	} else if (!(seen->flags & AW_SEEN_HOLE)) {
 		s->holes = 0;
-		break;
 	}
-	return s->a3.last_data_ns && e->now_ns - s->a3.last_data_ns >= pause_ns;
+	return seen->gap_ns >= p->value[PAUSE_MS] * AW_NS_PER_MS;
 }
 
 /* [S5.11] */
-static void collapse(struct csa3 *s, const struct aw_event *e)
+static void collapse(struct csa3 *s, const struct aw_seen *seen)
 {
-	u32 mss = e->rcv_mss_bytes;
+	u32 mss = seen->mss_bytes;
 	u32 muds = s->a3.muds_bytes;
 
 	if (muds < mss || (s->regrowing && muds == mss)) /* [D-10] */
@@ -91,9 +85,9 @@ static void collapse(struct csa3 *s, const struct aw_event *e)
 }
 
 /* Slow start, then congestion avoidance, of the threshold. [S5.11] */
-static void regrow(struct csa3 *s, const struct aw_event *e)
+static void regrow(struct csa3 *s, const struct aw_seen *seen)
 {
-	u64 mss = e->rcv_mss_bytes;
+	u64 mss = seen->mss_bytes;
 	u64 muds = s->a3.muds_bytes;
 
 	if (muds <= s->r_ssthresh_bytes)
@@ -107,42 +101,21 @@ static void regrow(struct csa3 *s, const struct aw_event *e)
 	}
 }
 
-static struct aw_verdict on_data(void *state, const struct aw_params *p,
-				 const struct aw_event *e)
+static struct aw_order order(void *state, const struct aw_params *p,
+			     const struct aw_seen *seen)
 {
 	struct csa3 *s = state;
 
-	if (aw_a3_is_silence(&s->a3, p, e))
+	if (aw_a3_is_silence(&s->a3, p, seen))
 		s->regrowing = 0; /* the sender waited for us, not for the network */
-	else if (suspects(s, p, e))
-		collapse(s, e);
-	if (e->bytes && (e->order == AW_ORDER_IN || e->order == AW_ORDER_FILLS))
-		s->new_data = 1;
+	else if (suspects(s, p, seen))
+		collapse(s, seen);
+	if (s->regrowing && seen->why == AW_WHY_SENT && seen->owed_bytes)
+		regrow(s, seen);
 	/* a sampling would measure a window that is still growing */
 	if (s->regrowing)
 		s->a3.isp_left = 0xffff;
-	return aw_a3_on_data(&s->a3, p, e);
-}
-
-static struct aw_verdict on_deadline(void *state, const struct aw_params *p,
-				     const struct aw_event *e)
-{
-	struct csa3 *s = state;
-
-	if (aw_a3_is_silence(&s->a3, p, e))
-		s->regrowing = 0;
-	return aw_a3_on_deadline(&s->a3, p, e);
-}
-
-static void on_ack_sent(void *state, const struct aw_params *p,
-			const struct aw_event *e)
-{
-	struct csa3 *s = state;
-
-	if (s->regrowing && s->new_data)
-		regrow(s, e);
-	s->new_data = 0;
-	aw_a3_on_ack_sent(&s->a3, p, e);
+	return aw_a3_order(&s->a3, p, seen);
 }
 
 const struct aw_policy aw_policy_csa3 = {
@@ -154,9 +127,8 @@ const struct aw_policy aw_policy_csa3 = {
 	.values = aw_a3_values,
 	.values_count = AW_A3_VALUES,
 	.state_bytes = sizeof(struct csa3),
+	.reads_arrivals = 1,
 	.init = aw_a3_init,
-	.on_data = on_data,
-	.on_deadline = on_deadline,
-	.on_ack_sent = on_ack_sent,
+	.order = order,
 	.observe = aw_a3_observe,
 };

@@ -21,6 +21,7 @@
  *	far, and a running minimum is exact, in O(1) time and memory.  The hull
  *	of the staircase is not needed, because z does not change between two
  *	ACKs.  [D-04]
+ *	It orders one byte at a time, because each arrival may move t.
  * States:
  *
  *	            data: t = min(t, now + z L / j)       t passed
@@ -79,54 +80,35 @@ static void draw_z(struct dynamic *s)
 	s->area_ns = s->price_ns * z_q16[reversed(s->draw)] >> 16;
 }
 
-static void init(void *state, const struct aw_params *p, const struct aw_event *e)
+static void init(void *state, const struct aw_params *p, u32 random)
 {
 	struct dynamic *s = state;
 
 	s->price_ns = aw_price_ns(p);
 	s->deadline_ns = AW_NEVER_NS;
-	s->draw = (u8)(e->random >> 24);
+	s->draw = (u8)(random >> 24);
 	if (p->value[DRAW] == DRAW_NEVER)
 		s->area_ns = s->price_ns; /* [S2.2] */
 	else
 		draw_z(s);
 }
 
-static struct aw_verdict on_data(void *state, const struct aw_params *p,
-				 const struct aw_event *e)
+/* [S2.1] [D-04] */
+static void arrive(struct dynamic *s, const struct aw_seen *seen)
 {
-	struct dynamic *s = state;
-
-	(void)p;
-	if (s->deadline_ns <= e->now_ns)
-		return aw_send_now(AW_REASON_AREA);
-	s->packets = aw_price_packets(s->packets, e);
+	if (!seen->new_segments || s->deadline_ns <= seen->now_ns)
+		return;
+	s->packets = aw_price_packets(s->packets, seen->new_segments);
 	/* Divide only if the quotient will be used: most segments of a bulk
-	 * transfer do not move the minimum and cost one product.
-	 * [S2.1] [D-04] */
+	 * transfer do not move the minimum and cost one product. */
 	if (s->deadline_ns == AW_NEVER_NS ||
-	    s->area_ns < (s->deadline_ns - e->now_ns) * s->packets)
-		s->deadline_ns = aw_add_ns(e->now_ns, aw_div64(s->area_ns, s->packets));
-	if (s->deadline_ns <= e->now_ns)
-		return aw_send_now(AW_REASON_AREA);
-	return aw_wait_until(s->deadline_ns);
+	    s->area_ns < (s->deadline_ns - seen->now_ns) * s->packets)
+		s->deadline_ns =
+			aw_add_ns(seen->now_ns, aw_div64(s->area_ns, s->packets));
 }
 
-static struct aw_verdict on_deadline(void *state, const struct aw_params *p,
-				     const struct aw_event *e)
+static void ack_left(struct dynamic *s, const struct aw_params *p)
 {
-	(void)state;
-	(void)p;
-	(void)e;
-	return aw_send_now(AW_REASON_AREA);
-}
-
-static void on_ack_sent(void *state, const struct aw_params *p,
-			const struct aw_event *e)
-{
-	struct dynamic *s = state;
-
-	(void)e;
 	if (!s->packets)
 		return;
 	s->packets = 0;
@@ -135,6 +117,21 @@ static void on_ack_sent(void *state, const struct aw_params *p,
 		s->draw++;
 		draw_z(s);
 	}
+}
+
+static struct aw_order order(void *state, const struct aw_params *p,
+			     const struct aw_seen *seen)
+{
+	struct dynamic *s = state;
+
+	arrive(s, seen);
+	if (seen->why == AW_WHY_SENT) {
+		ack_left(s, p);
+		return aw_order(1, 0);
+	}
+	if (s->deadline_ns <= seen->now_ns)
+		return aw_now(AW_REASON_AREA);
+	return aw_order(1, s->deadline_ns - seen->now_ns);
 }
 
 static const struct aw_value values[] = {
@@ -158,9 +155,8 @@ const struct aw_policy aw_policy_dynamic = {
 	.values = values,
 	.values_count = sizeof(values) / sizeof(values[0]),
 	.state_bytes = sizeof(struct dynamic),
+	.uses_random = 1,
 	.init = init,
-	.on_data = on_data,
-	.on_deadline = on_deadline,
-	.on_ack_sent = on_ack_sent,
+	.order = order,
 	.observe = observe,
 };

@@ -6,7 +6,8 @@
  *	twice the offline optimum, which knows all arrivals.
  * Formula: at the first t with sum over pending packets of (t - a_j) = L,
  *	L = unit * rho / (1 - rho).  With k packets pending and latency W
- *	accumulated until now: t = now + (L - W) / k.
+ *	accumulated until now: t = now + (L - W) / k.  It orders one byte at a
+ *	time, because each arrival moves t.
  * States:
  *
  *	            data: k and W grow, t moves earlier   t passed
@@ -29,51 +30,38 @@ struct greedy {
 };
 _Static_assert(sizeof(struct greedy) <= AW_STATE_MAX_BYTES, "state too big");
 
-static void init(void *state, const struct aw_params *p, const struct aw_event *e)
+static void init(void *state, const struct aw_params *p, u32 random)
 {
 	struct greedy *s = state;
 
-	(void)e;
+	(void)random;
 	s->price_ns = aw_price_ns(p);
 }
 
-static struct aw_verdict on_data(void *state, const struct aw_params *p,
-				 const struct aw_event *e)
+static void wait(struct greedy *s, u64 now_ns)
 {
-	struct greedy *s = state;
-	u64 since_ns;
-
-	(void)p;
 	/* one packet accumulates L in a time of L: a cap, against overflow */
-	since_ns = aw_min_u64(e->now_ns - s->last_ns, s->price_ns);
-	s->latency_ns += s->packets * since_ns;
-	s->packets = aw_price_packets(s->packets, e);
-	s->last_ns = e->now_ns;
-	/* [S2.6] */
-	if (s->latency_ns >= s->price_ns)
-		return aw_send_now(AW_REASON_LATENCY);
-	return aw_wait_until(aw_add_ns(e->now_ns, aw_div64(s->price_ns - s->latency_ns,
-							   s->packets)));
+	s->latency_ns += s->packets * aw_min_u64(now_ns - s->last_ns, s->price_ns);
+	s->last_ns = now_ns;
 }
 
-static struct aw_verdict on_deadline(void *state, const struct aw_params *p,
-				     const struct aw_event *e)
-{
-	(void)state;
-	(void)p;
-	(void)e;
-	return aw_send_now(AW_REASON_LATENCY);
-}
-
-static void on_ack_sent(void *state, const struct aw_params *p,
-			const struct aw_event *e)
+static struct aw_order order(void *state, const struct aw_params *p,
+			     const struct aw_seen *seen)
 {
 	struct greedy *s = state;
 
 	(void)p;
-	(void)e;
-	s->packets = 0;
-	s->latency_ns = 0;
+	wait(s, seen->now_ns);
+	if (seen->why == AW_WHY_SENT) {
+		s->packets = 0;
+		s->latency_ns = 0;
+		return aw_order(1, 0);
+	}
+	s->packets = aw_price_packets(s->packets, seen->new_segments);
+	/* [S2.6] */
+	if (s->latency_ns >= s->price_ns || !s->packets)
+		return aw_now(AW_REASON_LATENCY);
+	return aw_order(1, aw_div64(s->price_ns - s->latency_ns, s->packets));
 }
 
 const struct aw_policy aw_policy_greedy = {
@@ -84,7 +72,5 @@ const struct aw_policy aw_policy_greedy = {
 	.params_count = sizeof(params) / sizeof(params[0]),
 	.state_bytes = sizeof(struct greedy),
 	.init = init,
-	.on_data = on_data,
-	.on_deadline = on_deadline,
-	.on_ack_sent = on_ack_sent,
+	.order = order,
 };

@@ -34,9 +34,10 @@ static inline u64 aw_price_ns(const struct aw_params *p)
 /* Counting stops here, so that a count times a price stays below 2^60. */
 #define AW_PRICE_PACKETS_MAX (1u << 20)
 
-static inline u32 aw_price_packets(u32 packets, const struct aw_event *e)
+static inline u32 aw_price_packets(u32 packets, u32 segments)
 {
-	return aw_min_u32(packets + aw_max_u32(e->segments, 1), AW_PRICE_PACKETS_MAX);
+	return aw_min_u32(packets + aw_min_u32(segments, AW_PRICE_PACKETS_MAX),
+			  AW_PRICE_PACKETS_MAX);
 }
 
 #endif /* ACKWISE_POLICY_PRICE_H */

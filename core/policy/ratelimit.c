@@ -5,21 +5,19 @@
  *
  * Purpose: saves CPU at both ends of fast, uncongested links, where load is
  *	proportional to the packet rate.
- * Formula: an ACK, once unacked > rate * MSS.  The rate changes after each
- *	interval of n segments that took the time t:
+ * Formula: the order is { rate * MSS + 1, until arrivals pause }.  The rate changes
+ *	after each interval of n segments that took the time t:
  *		t <= the best t:  2 rate until the first decrease, then
  *				  rate + 1, at most rcv_wnd / (3 MSS)
  *		t >  the best t:  rate / 2, at least the initial rate
- *	and, not in the paper, also once
- *		unacked >= rcv_wnd / 4           (burst guard: window)
- *		unacked >= bytes per RTT / 2     (burst guard: flight)
- *		no arrival for RTT / 4           (quiet)
+ *	and, not in the paper, an ACK leaves when
+ *		no segment has arrived for RTT / 4       (quiet)
  * States:
  *
  *	            settle_segments in order         every n segments
  *	 settling ---------------------------> measuring ----------> rate up, down
  *	 (stock)  <---------------------------            <---------
- *	            hole, filled hole, duplicate, half as fast
+ *	            hole, duplicate, half as fast
  *
  * Source: spec/1-ack-rate-limiting.md.  The names of the paper and ours:
  *	init_pkt_cnt    settled_segments     ack_pkt_cnt    counted_segments
@@ -27,12 +25,6 @@
  *	start_ack_lmt2  interval_length()    ack_rate_max   rate_max_segments
  * Constants: see the parameters, and
  *	a third of the window per ACK: ack_rate_max of the paper.
- *	half of the sender's flight: two ACKs per RTT are the minimum that keeps
- *	    the ACK clock running.  A paced sender has little more than the BDP
- *	    in flight; with four ACKs per RTT it would never get down to a fifth
- *	    of stock's ACKs.  Policies that do not measure the effect of their
- *	    delays get four from AW_RAIL_FLIGHT.
- *	a quarter of the window: the sender may already have filled it.
  *	times within 1/64 count as equal: arrivals jitter and ticks are rounded
  *	    down; with a strict test every second interval would look slower.
  *	quiet after RTT / 4, at least 1 ms: shorter than the arrival of what one
@@ -45,16 +37,14 @@
  *	not restore the best time, the higher rate is tried again: if it is
  *	faster than the lower one, the rate was not the cause, and its time is
  *	the new best; else the rate drops two steps.  [D-25] The paper's step is
- *	one; with the guard, which limits the damage of a step too many, a step
- *	is a factor of two, except for increases after a decrease.  [D-03]
- *	Stretching needs an RTT estimate and a guard of two segments or more.
- *	[D-20] While stretching, neither PSH nor a growing window causes an ACK
- *	(either would undo the stretching): the quiet timer replaces both.
- *	[D-28] An interval that takes twice the best time resets everything.
+ *	one; with the host's clamp, which limits the damage of a step too many,
+ *	a step is a factor of two, except for increases after a decrease.
+ *	[D-03] Stretching needs an RTT estimate.  [D-20] While stretching, the
+ *	quiet timer takes the place of the host's ACKs for pushed data.  [D-28]
+ *	An interval that takes twice the best time resets everything.
  *	guard=0 gives the algorithm of the paper.
  */
-#include <ackwise/flight.h>
-#include "linux.h"
+#include <ackwise/policy.h>
 
 enum { SETTLE_SEGMENTS, INTERVAL_SEGMENTS, INITIAL_SEGMENTS, MOST_SEGMENTS, GUARD };
 
@@ -78,12 +68,12 @@ static const struct aw_param params[] = {
 			    "Largest number of full segments that may wait.",
 			    1, 1024, 32 },
 	[GUARD] = { "guard", "choice",
-		    "1: limit by what the sender has in flight; 0: as in "
-		    "the paper.", 0, 1, 1 },
+		    "1: steps of a factor of two, and a new start when half "
+		    "as fast; 0: as in the paper.", 0, 1, 1 },
 };
 /* clang-format on */
 
-#define ACKS_PER_ROUND 2 /* minimum, with the guard and with AW_RAIL_FLIGHT */
+#define QUIET_MAX_NS (40 * AW_NS_PER_MS) /* stock's shortest delay */
 
 enum phase {
 	DOUBLING, /* no interval has been slower yet */
@@ -92,13 +82,17 @@ enum phase {
 	TRYING,  /* it did not: tries the higher rate again [D-21] */
 };
 
+/* Times are in ticks of 1024 ns, modulo 2^32: enough for intervals of 73 minutes. */
+static u32 ticks(u64 ns)
+{
+	return (u32)(ns >> 10);
+}
+
 struct ratelimit {
-	struct aw_linux stock;
 	u32 settled_segments;
 	u32 counted_segments;
 	u32 interval_start_ticks;
-	u32 best_ticks; /* shortest time for interval_segments; 0: none yet */
-	struct aw_flight flight;
+	u32 best_ticks;  /* shortest time for interval_segments; 0: none yet */
 	u32 lower_ticks; /* TRYING: time at the lower rate */
 	u16 rate_segments;
 	u16 rate_max_segments;
@@ -118,22 +112,22 @@ static void settle_anew(struct ratelimit *s, const struct aw_params *p)
 	s->rate_segments = (u16)p->value[INITIAL_SEGMENTS];
 }
 
-static void init(void *state, const struct aw_params *p, const struct aw_event *e)
+static void init(void *state, const struct aw_params *p, u32 random)
 {
-	(void)e;
+	(void)random;
 	settle_anew(state, p);
 }
 
 /* The window grows, so each interval recomputes a third of it. [S1.3] */
 static void start_interval(struct ratelimit *s, const struct aw_params *p,
-			   const struct aw_event *e)
+			   const struct aw_seen *seen)
 {
-	u32 third_segments = (u32)aw_div64(e->wnd_bytes, e->rcv_mss_bytes) / 3;
+	u32 third_segments = (u32)aw_div64(seen->wnd_bytes, seen->mss_bytes) / 3;
 
 	/* [D-19] */
 	s->rate_max_segments = (u16)aw_min_u32(third_segments, p->value[MOST_SEGMENTS]);
 	s->counted_segments = 0;
-	s->interval_start_ticks = aw_ticks(e->now_ns);
+	s->interval_start_ticks = ticks(seen->now_ns);
 }
 
 /* [D-22] */
@@ -173,16 +167,19 @@ static void fall_back(struct ratelimit *s, const struct aw_params *p, u32 steps)
 
 /* [S1.4] [S1.5] [D-18] [D-21] */
 static void measure_interval(struct ratelimit *s, const struct aw_params *p,
-			     const struct aw_event *e)
+			     const struct aw_seen *seen)
 {
 	u32 took, best = s->best_ticks;
+	u64 units;
 
-	s->counted_segments += e->segments;
+	s->counted_segments += seen->new_segments;
 	if (s->counted_segments < interval_length(s, p))
 		return;
-	took = (u32)aw_div64(aw_ticks(e->now_ns) - s->interval_start_ticks,
-			     s->interval_units);
-	start_interval(s, p, e);
+	/* the last ACK may have covered more than the rest of the interval */
+	units = ticks(seen->now_ns) - s->interval_start_ticks;
+	took = (u32)aw_div64(units * interval_length(s, p), s->counted_segments);
+	took = (u32)aw_div64(took, s->interval_units);
+	start_interval(s, p, seen);
 
 	if (!best) {
 		s->best_ticks = aw_max_u32(took, 1);
@@ -216,127 +213,63 @@ static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 /* Something else slowed the sender down.  Does not wait for the end of the
  * interval, which comes later the slower the sender is. [D-28] */
 static bool is_half_as_fast(const struct ratelimit *s, const struct aw_params *p,
-			    const struct aw_event *e)
+			    const struct aw_seen *seen)
 {
-	u32 took = aw_ticks(e->now_ns) - s->interval_start_ticks;
+	u32 took = ticks(seen->now_ns) - s->interval_start_ticks;
 
 	return p->value[GUARD] && s->best_ticks &&
 	       took > 2ull * s->interval_units * s->best_ticks + 1;
 }
 
+static bool is_in_order(const struct aw_seen *seen)
+{
+	return !(seen->flags & (AW_SEEN_HOLE | AW_SEEN_DUPLICATE)) &&
+	       !(seen->why == AW_WHY_SENT && seen->reason == AW_REASON_HOLE_FILLED);
+}
+
 /* Settles, then measures; anything out of order starts over. [S1.2] */
 static void measure(struct ratelimit *s, const struct aw_params *p,
-		    const struct aw_event *e)
+		    const struct aw_seen *seen)
 {
-	aw_flight_measure(&s->flight, e);
-	if (e->order != AW_ORDER_IN || e->flags & AW_FLAG_HOLE_OPEN ||
-	    is_half_as_fast(s, p, e)) {
+	if (!is_in_order(seen) || is_half_as_fast(s, p, seen)) {
 		settle_anew(s, p);
 	} else if (s->settled_segments > p->value[SETTLE_SEGMENTS]) {
-		measure_interval(s, p, e);
+		measure_interval(s, p, seen);
 	} else {
-		s->settled_segments += e->segments;
-		start_interval(s, p, e);
+		s->settled_segments += seen->new_segments;
+		start_interval(s, p, seen);
 	}
 }
 
-/* Bytes that may wait at any rate without hurting the sender. [D-03] */
-static u32 guard_bytes(const struct ratelimit *s, const struct aw_params *p,
-		       const struct aw_event *e)
+/* [D-03] */
+static u64 quiet_ns(const struct aw_seen *seen)
 {
-	if (!p->value[GUARD])
-		return ~0u;
-	return aw_min_u32(e->wnd_bytes / 4, s->flight.bytes / ACKS_PER_ROUND);
+	return aw_min_u64(aw_max_u64(seen->rtt_us * AW_NS_PER_US / 4, AW_NS_PER_MS),
+			  QUIET_MAX_NS);
 }
 
-static bool stretches(const struct ratelimit *s, const struct aw_params *p,
-		      const struct aw_event *e)
-{
-	return s->rate_segments > 1 && e->rtt_us &&
-	       s->settled_segments > p->value[SETTLE_SEGMENTS] &&
-	       guard_bytes(s, p, e) >= 2ull * e->rcv_mss_bytes;
-}
-
-/* The reason for an ACK now, or AW_REASON_NONE. [S1.6] */
-static enum aw_reason enough(const struct ratelimit *s, const struct aw_params *p,
-			     const struct aw_event *e)
-{
-	if (e->unacked_bytes > (u64)s->rate_segments * e->rcv_mss_bytes)
-		return AW_REASON_SEGMENT_COUNT;
-	if (e->unacked_bytes >= guard_bytes(s, p, e))
-		return AW_REASON_BURST_GUARD;
-	return AW_REASON_NONE;
-}
-
-/* [S1.7] */
-static struct aw_verdict wait_for_more(struct ratelimit *s, const struct aw_event *e)
-{
-	struct aw_verdict v = aw_linux_delay(&s->stock, e);
-	u64 quiet_ns = e->rtt_us * AW_NS_PER_US / 4; /* [D-03] */
-
-	quiet_ns = aw_max_u64(quiet_ns, AW_NS_PER_MS);
-	quiet_ns = aw_min_u64(quiet_ns, s->stock.ato_us * AW_NS_PER_US);
-	if (v.action == AW_WAIT)
-		v.deadline_ns =
-			aw_min_u64(v.deadline_ns, aw_add_ns(e->now_ns, quiet_ns));
-	return v;
-}
-
-static struct aw_verdict on_data(void *state, const struct aw_params *p,
-				 const struct aw_event *e)
+/* [S1.6] [S1.7] */
+static struct aw_order order(void *state, const struct aw_params *p,
+			     const struct aw_seen *seen)
 {
 	struct ratelimit *s = state;
-	enum aw_reason reason;
+	u64 quiet = quiet_ns(seen);
 
-	aw_linux_measure(&s->stock, e);
-	measure(s, p, e);
-	if (!stretches(s, p, e))
-		return aw_linux_decide(&s->stock, e);
+	measure(s, p, seen);
+	if (seen->why == AW_WHY_LIMIT)
+		return aw_now(AW_REASON_SEGMENT_COUNT);
+	if (s->rate_segments <= 1 || !seen->rtt_us ||
+	    s->settled_segments <= p->value[SETTLE_SEGMENTS])
+		return seen->why == AW_WHY_SENT ? aw_order(0, 0)
+						: aw_now(AW_REASON_DELAY_TIMER);
+	if (seen->why == AW_WHY_TIMEOUT) {
+		u64 since_ns = seen->now_ns - seen->last_ns;
 
-	/* a single quick ACK may be due to the growing window [D-20] */
-	if (s->stock.quick > 1 && !s->stock.pingpong)
-		return aw_send_now(AW_REASON_QUICKACK);
-	reason = enough(s, p, e);
-	if (reason != AW_REASON_NONE && aw_linux_is_worth_it(e))
-		return aw_send_now(reason);
-	return wait_for_more(s, e);
-}
-
-static struct aw_verdict on_deadline(void *state, const struct aw_params *p,
-				     const struct aw_event *e)
-{
-	struct ratelimit *s = state;
-
-	/* before the stock timer: this is the quiet timer */
-	if (e->now_ns < s->stock.timer_ns)
-		return aw_send_now(AW_REASON_QUIET);
-	return aw_linux_on_deadline(&s->stock, p, e);
-}
-
-static struct aw_verdict on_app_read(void *state, const struct aw_params *p,
-				     const struct aw_event *e,
-				     struct aw_verdict pending)
-{
-	struct ratelimit *s = state;
-	enum aw_reason reason;
-
-	aw_linux_ask_host(&s->stock, e);
-	if (!stretches(s, p, e))
-		return aw_linux_on_app_read(&s->stock, p, e, pending);
-	reason = s->stock.owed ? enough(s, p, e) : AW_REASON_NONE;
-	if (reason != AW_REASON_NONE)
-		return aw_send_now(reason);
-	if (aw_linux_window_doubled(e))
-		return aw_send_now(AW_REASON_WINDOW_UPDATE);
-	return pending;
-}
-
-static void on_ack_sent(void *state, const struct aw_params *p,
-			const struct aw_event *e)
-{
-	struct ratelimit *s = state;
-
-	aw_linux_on_ack_sent(&s->stock, p, e);
+		if (since_ns >= quiet)
+			return aw_now(AW_REASON_QUIET);
+		quiet -= since_ns;
+	}
+	return aw_order((u64)s->rate_segments * seen->mss_bytes + 1, quiet);
 }
 
 /* clang-format off */
@@ -367,12 +300,8 @@ const struct aw_policy aw_policy_ratelimit = {
 	.values = values,
 	.values_count = sizeof(values) / sizeof(values[0]),
 	.state_bytes = sizeof(struct ratelimit),
-	.acks_per_round = ACKS_PER_ROUND,
+	.reads_arrivals = 1,
 	.init = init,
-	.wnd_use = AW_WND_USE_STOCK,
-	.on_data = on_data,
-	.on_deadline = on_deadline,
-	.on_app_read = on_app_read,
-	.on_ack_sent = on_ack_sent,
+	.order = order,
 	.observe = observe,
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * What happened: the only input of a policy.
+ * What happened at a socket: the only input of a host.
  *
- * A driver (simulator, kernel, replay) fills every field of every event except
- * where noted; a policy only reads them.  Quantities are those after the event: on
- * AW_EVENT_DATA, unacked_bytes includes the bytes of the segment.
+ * A socket (of the simulator, a replay, a small stack) fills every field of every
+ * event except where noted.  Quantities are those after the event: on AW_EVENT_DATA,
+ * unacked_bytes includes the bytes of the segment.
  */
 #ifndef ACKWISE_EVENT_H
 #define ACKWISE_EVENT_H
@@ -22,12 +22,12 @@ enum aw_event_kind {
 };
 
 /* Where a segment falls in sequence space (RFC 9293, 3.10.7.4). */
-enum aw_order {
-	AW_ORDER_IN,        /* advances rcv_nxt, and there was no hole */
-	AW_ORDER_HOLE,      /* above rcv_nxt: data before it is missing */
-	AW_ORDER_FILLS,     /* advances rcv_nxt, and there was a hole */
-	AW_ORDER_DUPLICATE, /* below rcv_nxt: no new data */
-	AW_ORDERS
+enum aw_seq {
+	AW_SEQ_IN,        /* advances rcv_nxt, and there was no hole */
+	AW_SEQ_HOLE,      /* above rcv_nxt: data before it is missing */
+	AW_SEQ_FILLS,     /* advances rcv_nxt, and there was a hole */
+	AW_SEQ_DUPLICATE, /* below rcv_nxt: no new data */
+	AW_SEQS
 };
 
 #define AW_FLAG_PSH 0x0001u       /* data: the segment carried PSH */
@@ -46,7 +46,7 @@ enum aw_order {
 
 struct aw_event {
 	u64 now_ns; /* monotonic, never less than in the previous event */
-	/* 32 uniform random bits, fresh for every event; 0 unless uses_random */
+	/* 32 uniform random bits; 0 unless the host or the policy uses_random */
 	u32 random;
 
 	/* data: payload of the segment; app_read: bytes copied; else 0 */
@@ -58,8 +58,7 @@ struct aw_event {
 	/* the window in the last ACK, from that ACK's number on: rcv_wnd */
 	u32 wnd_bytes;
 	/* the window that an ACK would advertise now, after SWS avoidance
-	 * [RFC 9293, 3.8.6.2.2]; may be aw_wnd_left() if no one reads it, see
-	 * aw_wnd_next_matters() */
+	 * [RFC 9293, 3.8.6.2.2] */
 	u32 wnd_next_bytes;
 	/* the largest window that the buffer allows now: window clamp */
 	u32 wnd_max_bytes;
@@ -75,23 +74,11 @@ struct aw_event {
 	u16 segments;
 	u16 flags; /* AW_FLAG_* */
 	u8 kind;   /* enum aw_event_kind */
-	u8 order;  /* data: enum aw_order */
+	u8 seq;    /* data: enum aw_seq */
 	/* data above a hole: how long it may wait for an ACK; 0: not at all, because
 	 * SACK was not negotiated or the option has no room for more blocks */
 	u16 sack_delay_us;
 };
-
-/*
- * A delay capped at the maximum of this host.  Policies cap their own timers
- * because they are not told when a rail ends a wait. [RFC 9293, 3.8.6.3]
- */
-static inline u64 aw_allowed_ns(const struct aw_event *e, u64 delay_ns)
-{
-	/* 0 (no limit) becomes the largest number */
-	u64 last_us = (u32)(e->delay_max_us - 1u);
-
-	return aw_min_u64(delay_ns, (last_us + 1) * AW_NS_PER_US);
-}
 
 /* Bytes the peer may still send before the advertised window is used up. */
 static inline u32 aw_wnd_left(const struct aw_event *e)

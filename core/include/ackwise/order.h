@@ -75,11 +75,11 @@ enum aw_why {
  * flags and two times.
  */
 struct aw_seen {
-	u64 now_ns;      /* monotonic */
-	u64 first_ns;    /* arrival of the oldest data that waits or, if an ACK
+	u64 now_ns;     /* monotonic */
+	u64 first_ns;   /* arrival of the oldest data that waits or, if an ACK
 			  * left, that waited for it; AW_NEVER_NS: none */
-	u64 last_ns;     /* the last arrival of data; 0: none yet */
-	u32 owed_bytes;  /* plain data that waits or, if an ACK left, waited */
+	u64 last_ns;    /* the last arrival of data; 0: none yet */
+	u32 owed_bytes; /* plain data that waits or, if an ACK left, waited */
 	u32 new_bytes;
 	u32 new_segments; /* on the wire, before GRO */
 	u32 new_arrivals; /* after GRO */
@@ -90,7 +90,7 @@ struct aw_seen {
 	u32 mss_bytes;    /* the receiver's estimate of the peer's segment, > 0 */
 	u32 wnd_bytes;    /* the window in the last ACK, from that ACK's number on */
 	u32 unread_bytes;
-	u32 flight_bytes; /* data that arrives in one round trip, 0: not known */
+	u32 flight_bytes;     /* data that arrives in one round trip, 0: not known */
 	struct aw_order most; /* the largest order that the clamp allows now */
 	u16 flags;            /* AW_SEEN_* */
 	u8 why;               /* enum aw_why */

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What the driver has to do: send an ACK now or wait for a deadline; and why. */
+/* What a socket has to do: send an ACK now or wait for a deadline; and why. */
 #ifndef ACKWISE_VERDICT_H
 #define ACKWISE_VERDICT_H
 
-#include <ackwise/base.h>
-
-enum aw_reason {
-#define AW_REASON(name, label, source, text) AW_REASON_##name,
-#include <ackwise/reason.def>
-#undef AW_REASON
-	AW_REASONS
-};
+#include <ackwise/reason.h>
 
 enum aw_action {
 	AW_NOTHING,  /* no ACK is owed: no timer, no ACK */
@@ -23,7 +16,7 @@ struct aw_verdict {
 	u64 deadline_ns; /* AW_WAIT: absolute; else AW_NEVER_NS */
 	u8 action;       /* enum aw_action */
 	u8 reason;       /* enum aw_reason: why now, or AW_REASON_WAITING */
-	u8 by_rail;      /* 1: a rail made the ACK leave earlier than the policy */
+	u8 by_duty;      /* 1: a duty of the host set the action or the deadline */
 	u8 reserved;
 	u32 reserved_word;
 };
@@ -36,7 +29,7 @@ static inline struct aw_verdict aw_verdict_make(u64 deadline_ns, u8 action, u8 r
 	v.deadline_ns = deadline_ns;
 	v.action = action;
 	v.reason = reason;
-	v.by_rail = 0;
+	v.by_duty = 0;
 	v.reserved = 0;
 	v.reserved_word = 0;
 	return v;
@@ -56,10 +49,5 @@ static inline struct aw_verdict aw_nothing(void)
 {
 	return aw_verdict_make(AW_NEVER_NS, AW_NOTHING, AW_REASON_NONE);
 }
-
-/* Strings for a reason; "?" if there is no such reason. */
-const char *aw_reason_label(u32 reason);  /* "delay-timer" */
-const char *aw_reason_text(u32 reason);   /* one sentence */
-const char *aw_reason_source(u32 reason); /* "wait", "policy", "rail" or "driver" */
 
 #endif /* ACKWISE_VERDICT_H */

@@ -14,12 +14,13 @@
  *	                                  |            tick              ^
  *	                                  +------------------------------+
  *
+ *	An order takes the place of the slide and of the tick.
  * Source: spec/5-adaptive-acknowledgement.md, "endpoint model".
  * Constants: see the parameters; the values are those of the paper.
  * Deviations: [D-12] the timer's phase is drawn for each connection, as if
  *	each came from a host of its own.
  */
-#include <ackwise/policy.h>
+#include <ackwise/host.h>
 
 enum { SHARE_PERCENT, HEARTBEAT_MS, PHASE };
 
@@ -42,76 +43,105 @@ struct bsd {
 	u8 waiting;
 	u8 reserved[7];
 };
-_Static_assert(sizeof(struct bsd) <= AW_STATE_MAX_BYTES, "state too big");
+_Static_assert(sizeof(struct bsd) <= AW_HOST_STATE_MAX_BYTES, "state too big");
 
-static void init(void *state, const struct aw_params *p, const struct aw_event *e)
+static struct bsd *state_of(struct aw_conn *conn)
 {
-	struct bsd *s = state;
-	u64 period_ns = p->value[HEARTBEAT_MS] * AW_NS_PER_MS;
+	return (struct bsd *)conn->host_state;
+}
 
+static u64 period_ns(const struct aw_conn *conn)
+{
+	return conn->host_params->value[HEARTBEAT_MS] * AW_NS_PER_MS;
+}
+
+static void init(struct aw_conn *conn, const struct aw_event *e)
+{
 	/* [D-12] */
-	if (p->value[PHASE])
-		s->tick_ns = e->random * period_ns >> 32;
+	if (conn->host_params->value[PHASE])
+		state_of(conn)->tick_ns = e->random * period_ns(conn) >> 32;
 }
 
 /* [S5.5] */
-static bool slides_enough(const struct aw_params *p, const struct aw_event *e)
+static bool slides_enough(const struct aw_conn *conn, const struct aw_event *e)
 {
 	u64 slide = aw_wnd_slide(e);
+	u64 share_percent = conn->host_params->value[SHARE_PERCENT];
 
 	return slide >= 2ull * e->rcv_mss_bytes ||
-	       (slide &&
-		slide * 100 >= (u64)p->value[SHARE_PERCENT] * e->wnd_max_bytes);
+	       (slide && slide * 100 >= share_percent * e->wnd_max_bytes);
 }
 
-static struct aw_verdict on_data(void *state, const struct aw_params *p,
-				 const struct aw_event *e)
+static struct aw_verdict wait(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct bsd *s = state;
-	u32 period_ns = (u32)(p->value[HEARTBEAT_MS] * AW_NS_PER_MS);
+	struct bsd *s = state_of(conn);
 	u64 ticks;
 
-	if (slides_enough(p, e))
-		return aw_send_now(AW_REASON_WINDOW_UPDATE);
+	if (conn->order.delay_ns)
+		return aw_order_wait(conn, e);
 	/* while data waits for a tick, the tick must not move, even if late */
 	if (!s->waiting && s->tick_ns <= e->now_ns) {
-		ticks = aw_div64(e->now_ns - s->tick_ns, period_ns) + 1;
-		s->tick_ns = aw_add_ns(s->tick_ns, ticks * period_ns);
+		ticks = aw_div64(e->now_ns - s->tick_ns, (u32)period_ns(conn)) + 1;
+		s->tick_ns = aw_add_ns(s->tick_ns, ticks * period_ns(conn));
 	}
 	s->waiting = 1;
 	return aw_wait_until(s->tick_ns);
 }
 
-static struct aw_verdict on_app_read(void *state, const struct aw_params *p,
-				     const struct aw_event *e,
-				     struct aw_verdict pending)
+static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
 {
-	(void)state;
-	if (slides_enough(p, e))
+	struct aw_verdict v;
+
+	if (!conn->order.bytes && slides_enough(conn, e))
 		return aw_send_now(AW_REASON_WINDOW_UPDATE);
-	return pending;
+	if (conn->order.bytes && e->unacked_bytes >= conn->order.bytes) {
+		v = aw_ask(conn, AW_WHY_LIMIT, e);
+		if (v.action == AW_SEND_NOW)
+			return v;
+	}
+	return wait(conn, e);
 }
 
-static void on_ack_sent(void *state, const struct aw_params *p,
-			const struct aw_event *e)
+static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct bsd *s = state;
+	struct aw_verdict v = aw_send_now(AW_REASON_DELAY_TIMER);
 
-	(void)p;
-	(void)e;
-	s->waiting = 0;
+	if (conn->order.delay_ns)
+		v = aw_ask(conn, AW_WHY_TIMEOUT, e);
+	return v.action == AW_SEND_NOW ? v : wait(conn, e);
 }
 
-const struct aw_policy aw_policy_bsd = {
+static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event *e)
+{
+	if (!conn->order.bytes)
+		return slides_enough(conn, e) ? aw_send_now(AW_REASON_WINDOW_UPDATE)
+					      : conn->pending;
+	if (conn->policy->asked_on_read && conn->owed_since_ns != AW_NEVER_NS) {
+		struct aw_verdict v = aw_ask(conn, AW_WHY_READ, e);
+
+		return v.action == AW_SEND_NOW ? v : wait(conn, e);
+	}
+	return conn->pending;
+}
+
+static void on_ack_sent(struct aw_conn *conn, const struct aw_event *e)
+{
+	(void)e;
+	state_of(conn)->waiting = 0;
+}
+
+const struct aw_host aw_host_bsd = {
 	.name = "bsd",
 	.summary = "4.3BSD and SunOS: with window updates, else on the fast timer",
 	.source = "spec/5-adaptive-acknowledgement.md",
 	.params = params,
 	.params_count = sizeof(params) / sizeof(params[0]),
-	.state_bytes = sizeof(struct bsd),
-	.init = init,
 	.wnd_use = AW_WND_USE_ALWAYS,
+	.uses_random = 1,
+	.unbounded = 1,
+	.init = init,
 	.on_data = on_data,
+	.on_deadline = on_deadline,
 	.on_app_read = on_app_read,
 	.on_ack_sent = on_ack_sent,
 };

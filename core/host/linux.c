@@ -10,7 +10,10 @@
  *		m < ATO:           ATO = min(ATO/2 + m, RTO)
  *		m > RTO:           the quickack phase starts again
  *	where m is the time since the previous segment.  A read by the
- *	application repeats the decision: see aw_linux_on_app_read().
+ *	application repeats the decision: see on_app_read().
+ *	With an order, its bytes stand for the full segment, and its time for
+ *	ATO: the timer then starts with the oldest data that waits, and pushed
+ *	data is left to the order.
  * States:
  *
  *	          first data, pause > RTO,          quick ACKs used up
@@ -32,24 +35,39 @@
  *	    [RFC 6298, 2.1].
  * Deviations: [D-13] nanoseconds instead of jiffies, so nothing is rounded up
  *	to a tick.  [D-14] A CE change in either direction starts two quick
- *	ACKs, because the event does not say which.  The duties of the rails
- *	(order with SACK compression, FIN, route quickack) are left to them.
+ *	ACKs, because the event does not say which.  Duties (holes with SACK
+ *	compression, FIN, route quickack) are in duties.c.
  */
-#include "linux.h"
+#include <ackwise/host.h>
 
+#define ATO_MIN_US 40000u
 #define ATO_MIN_NS (40 * AW_NS_PER_MS)
 #define DELACK_MAX_US 200000u
 #define QUICK_MAX 16u
 #define RTO_INITIAL_US 1000000u
 
-_Static_assert(sizeof(struct aw_linux) == 24, "ratelimit relies on it");
+struct linux_host {
+	u64 last_data_ns;
+	u64 timer_ns; /* the delayed-ACK timer; 0: not armed */
+	u32 ato_us;   /* 0: no data yet */
+	u8 quick;     /* ACKs left in the quickack phase */
+	u8 pingpong;  /* 1: data flows both ways, so ACKs may be piggybacked */
+	u8 pushed;    /* unacknowledged segments, small or with PSH: 0, 1, 2 */
+	u8 owed;      /* 1: data arrived since the last ACK */
+};
+_Static_assert(sizeof(struct linux_host) <= AW_HOST_STATE_MAX_BYTES, "state too big");
+
+static struct linux_host *state_of(struct aw_conn *conn)
+{
+	return (struct linux_host *)conn->host_state;
+}
 
 static u32 rto_us(const struct aw_event *e)
 {
 	return e->rto_us ? e->rto_us : RTO_INITIAL_US; /* [RFC 6298, 2.1] */
 }
 
-static void start_quick(struct aw_linux *s, const struct aw_event *e, u32 most)
+static void start_quick(struct linux_host *s, const struct aw_event *e, u32 most)
 {
 	/* one ACK per pair of segments that fits the advertised window */
 	u64 pairs = aw_div64(e->wnd_bytes, 2 * e->rcv_mss_bytes);
@@ -60,22 +78,22 @@ static void start_quick(struct aw_linux *s, const struct aw_event *e, u32 most)
 }
 
 /* An ACK was lost or the path is congested: start over. */
-static void enter_quick(struct aw_linux *s, const struct aw_event *e, u32 most)
+static void enter_quick(struct linux_host *s, const struct aw_event *e, u32 most)
 {
 	start_quick(s, e, most);
 	s->pingpong = 0;
-	s->ato_us = AW_LINUX_ATO_MIN_US;
+	s->ato_us = ATO_MIN_US;
 }
 
-static void measure_spacing(struct aw_linux *s, const struct aw_event *e)
+static void measure_spacing(struct linux_host *s, const struct aw_event *e)
 {
 	u64 gap_ns = e->now_ns - s->last_data_ns;
 
 	if (!s->ato_us) {
 		start_quick(s, e, QUICK_MAX);
-		s->ato_us = AW_LINUX_ATO_MIN_US;
+		s->ato_us = ATO_MIN_US;
 	} else if (gap_ns <= ATO_MIN_NS / 2) {
-		s->ato_us = s->ato_us / 2 + AW_LINUX_ATO_MIN_US / 2;
+		s->ato_us = s->ato_us / 2 + ATO_MIN_US / 2;
 	} else if (gap_ns < s->ato_us * AW_NS_PER_US) {
 		s->ato_us = s->ato_us / 2 + (u32)aw_div64(gap_ns, AW_NS_PER_US);
 		s->ato_us = aw_min_u32(s->ato_us, rto_us(e));
@@ -87,7 +105,7 @@ static void measure_spacing(struct aw_linux *s, const struct aw_event *e)
 }
 
 /* A short segment ends a message; one with PSH may. */
-static void measure_push(struct aw_linux *s, const struct aw_event *e)
+static void measure_push(struct linux_host *s, const struct aw_event *e)
 {
 	if (e->bytes < e->rcv_mss_bytes)
 		s->pushed = s->pushed ? 2 : 1;
@@ -95,13 +113,13 @@ static void measure_push(struct aw_linux *s, const struct aw_event *e)
 		s->pushed = 1;
 }
 
-void aw_linux_measure(struct aw_linux *s, const struct aw_event *e)
+static void measure(struct linux_host *s, const struct aw_event *e)
 {
 	s->owed = 1;
 	/* the peer retransmits: it has not seen our ACK */
-	if (e->order == AW_ORDER_DUPLICATE)
+	if (e->seq == AW_SEQ_DUPLICATE)
 		enter_quick(s, e, QUICK_MAX);
-	if (e->bytes && (e->order == AW_ORDER_IN || e->order == AW_ORDER_FILLS)) {
+	if (e->bytes && (e->seq == AW_SEQ_IN || e->seq == AW_SEQ_FILLS)) {
 		measure_spacing(s, e);
 		if (e->flags & AW_FLAG_CE_CHANGE)
 			enter_quick(s, e, 2); /* [D-14] */
@@ -114,7 +132,7 @@ void aw_linux_measure(struct aw_linux *s, const struct aw_event *e)
 		s->quick |= 1;
 }
 
-struct aw_verdict aw_linux_delay(struct aw_linux *s, const struct aw_event *e)
+static struct aw_verdict delay(struct linux_host *s, const struct aw_event *e)
 {
 	u32 ato_us = aw_min_u32(s->ato_us, DELACK_MAX_US);
 	u64 ato_ns, deadline_ns;
@@ -124,7 +142,7 @@ struct aw_verdict aw_linux_delay(struct aw_linux *s, const struct aw_event *e)
 	/* Segments more than an RTT apart do not justify a longer wait.  The
 	 * kernel's 500 ms for one-way flows never apply: the cap is 200 ms. */
 	if (e->rtt_us)
-		ato_us = aw_min_u32(ato_us, aw_max_u32(e->rtt_us, AW_LINUX_ATO_MIN_US));
+		ato_us = aw_min_u32(ato_us, aw_max_u32(e->rtt_us, ATO_MIN_US));
 	ato_ns = ato_us * AW_NS_PER_US;
 	deadline_ns = aw_add_ns(e->now_ns, ato_ns);
 	if (s->timer_ns) {
@@ -138,41 +156,51 @@ struct aw_verdict aw_linux_delay(struct aw_linux *s, const struct aw_event *e)
 
 /* If the window cannot move, the next read sends an ACK with more room, unless
  * the reader waits for more data. [S4.4] */
-bool aw_linux_is_worth_it(const struct aw_event *e)
+static bool is_worth_it(const struct aw_event *e)
 {
 	return e->wnd_next_bytes >= e->wnd_bytes || !e->unread_bytes ||
 	       e->flags & AW_FLAG_READER_WAITS;
 }
 
-/* [S4.1] */
-struct aw_verdict aw_linux_decide(struct aw_linux *s, const struct aw_event *e)
+static struct aw_verdict wait(struct aw_conn *conn, const struct aw_event *e)
 {
-	if (e->unacked_bytes > e->rcv_mss_bytes && aw_linux_is_worth_it(e))
-		return aw_send_now(AW_REASON_SEGMENT_COUNT);
+	return conn->order.delay_ns ? aw_order_wait(conn, e) : delay(state_of(conn), e);
+}
+
+/* [S4.1] */
+static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
+{
+	struct linux_host *s = state_of(conn);
+	struct aw_verdict v;
+
+	measure(s, e);
+	if (e->unacked_bytes > aw_may_wait_bytes(conn, e->rcv_mss_bytes) &&
+	    is_worth_it(e)) {
+		if (!conn->order.bytes)
+			return aw_send_now(AW_REASON_SEGMENT_COUNT);
+		v = aw_ask(conn, AW_WHY_LIMIT, e);
+		if (v.action == AW_SEND_NOW)
+			return v;
+	}
 	if (s->quick && !s->pingpong)
 		return aw_send_now(AW_REASON_QUICKACK);
-	return aw_linux_delay(s, e);
+	return wait(conn, e);
 }
 
-static struct aw_verdict on_data(void *state, const struct aw_params *p,
-				 const struct aw_event *e)
+static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event *e)
 {
-	(void)p;
-	aw_linux_measure(state, e);
-	return aw_linux_decide(state, e);
-}
+	struct linux_host *s = state_of(conn);
 
-struct aw_verdict aw_linux_on_deadline(void *state, const struct aw_params *p,
-				       const struct aw_event *e)
-{
-	struct aw_linux *s = state;
+	if (conn->order.delay_ns) {
+		struct aw_verdict v = aw_ask(conn, AW_WHY_TIMEOUT, e);
 
-	(void)p;
+		return v.action == AW_SEND_NOW ? v : wait(conn, e);
+	}
 	s->timer_ns = 0;
 	if (s->pingpong) {
 		/* there was no reply to piggyback on: a one-way flow after all */
 		s->pingpong = 0;
-		s->ato_us = AW_LINUX_ATO_MIN_US;
+		s->ato_us = ATO_MIN_US;
 	} else {
 		/* the next segment came too late: wait longer next time */
 		s->ato_us = (u32)aw_min_u64(2ull * s->ato_us, rto_us(e));
@@ -180,7 +208,7 @@ struct aw_verdict aw_linux_on_deadline(void *state, const struct aw_params *p,
 	return aw_send_now(AW_REASON_DELAY_TIMER);
 }
 
-bool aw_linux_window_doubled(const struct aw_event *e)
+static bool window_doubled(const struct aw_event *e)
 {
 	u64 twice_left = 2ull * aw_wnd_left(e);
 
@@ -189,7 +217,7 @@ bool aw_linux_window_doubled(const struct aw_event *e)
 }
 
 /* TCP_QUICKACK: the application says whether its replies will carry the ACKs. */
-void aw_linux_ask_host(struct aw_linux *s, const struct aw_event *e)
+static void ask_host(struct linux_host *s, const struct aw_event *e)
 {
 	if (e->flags & AW_FLAG_DELACK)
 		s->pingpong = 1;
@@ -198,36 +226,38 @@ void aw_linux_ask_host(struct aw_linux *s, const struct aw_event *e)
 }
 
 /* [S4.2] */
-struct aw_verdict aw_linux_on_app_read(void *state, const struct aw_params *p,
-				       const struct aw_event *e,
-				       struct aw_verdict pending)
+static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct aw_linux *s = state;
+	struct linux_host *s = state_of(conn);
+	struct aw_verdict v = conn->pending;
 
-	(void)p;
-	aw_linux_ask_host(s, e);
+	ask_host(s, e);
 	if (s->owed) {
-		if (e->unacked_bytes > e->rcv_mss_bytes)
-			return aw_send_now(AW_REASON_SEGMENT_COUNT);
+		if (e->unacked_bytes > aw_may_wait_bytes(conn, e->rcv_mss_bytes)) {
+			if (!conn->order.bytes)
+				return aw_send_now(AW_REASON_SEGMENT_COUNT);
+			v = aw_ask(conn, AW_WHY_LIMIT, e);
+		} else if (conn->policy && conn->policy->asked_on_read) {
+			v = aw_ask(conn, AW_WHY_READ, e);
+		}
+		if (v.action == AW_SEND_NOW)
+			return v;
 		/* all data was read, and it ended a message of the peer */
-		if (e->bytes && !e->unread_bytes && !(e->flags & AW_FLAG_HOLE_OPEN) &&
+		if (!conn->order.bytes && e->bytes && !e->unread_bytes &&
+		    !(e->flags & AW_FLAG_HOLE_OPEN) &&
 		    (s->pushed == 2 || (s->pushed && !s->pingpong)))
 			return aw_send_now(AW_REASON_PUSH);
 	}
-	if (aw_linux_window_doubled(e))
-		return aw_send_now(AW_REASON_WINDOW_UPDATE);
-	return pending;
+	return window_doubled(e) ? aw_send_now(AW_REASON_WINDOW_UPDATE) : v;
 }
 
-void aw_linux_on_ack_sent(void *state, const struct aw_params *p,
-			  const struct aw_event *e)
+static void on_ack_sent(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct aw_linux *s = state;
+	struct linux_host *s = state_of(conn);
 
-	(void)p;
 	/* a pure window update does not use up a quick ACK */
 	if (s->quick && s->owed && !--s->quick)
-		s->ato_us = AW_LINUX_ATO_MIN_US;
+		s->ato_us = ATO_MIN_US;
 	s->timer_ns = 0;
 	s->pushed = 0;
 	s->owed = 0;
@@ -236,14 +266,13 @@ void aw_linux_on_ack_sent(void *state, const struct aw_params *p,
 		s->pingpong = 1;
 }
 
-const struct aw_policy aw_policy_linux = {
+const struct aw_host aw_host_linux = {
 	.name = "linux",
 	.summary = "as an unmodified Linux 6.12 receiver",
 	.source = "Linux 6.12, net/ipv4/tcp_input.c, tcp_output.c, tcp.c",
-	.state_bytes = sizeof(struct aw_linux),
 	.wnd_use = AW_WND_USE_STOCK,
 	.on_data = on_data,
-	.on_deadline = aw_linux_on_deadline,
-	.on_app_read = aw_linux_on_app_read,
-	.on_ack_sent = aw_linux_on_ack_sent,
+	.on_deadline = on_deadline,
+	.on_app_read = on_app_read,
+	.on_ack_sent = on_ack_sent,
 };

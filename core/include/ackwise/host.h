@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Hosts: the rules of TCP, for sockets that have none of their own.
+ *
+ *	event  ->  host's rule, with the order's numbers  ->  duties  ->  verdict
+ *	             |            ^
+ *	             +-> policy --+  asked for an order
+ *
+ *	struct aw_conn conn;
+ *	aw_conn_init(&conn, aw_host_find("linux"), &host_params,
+ *		     aw_policy_find("delayed"), &params, &event);
+ *	verdict = aw_decide(&conn, &event);     for every event
+ *
+ * AW_SEND_NOW: send an ACK, then report AW_EVENT_ACK_SENT.
+ * AW_WAIT: (re)arm one timer at deadline_ns; when it fires, report
+ * AW_EVENT_DEADLINE.  AW_NOTHING: disarm it.
+ * Report every other ACK that leaves (piggybacked on data, with a
+ * retransmission) in the same way.
+ */
+#ifndef ACKWISE_HOST_H
+#define ACKWISE_HOST_H
+
+#include <ackwise/event.h>
+#include <ackwise/policy.h>
+#include <ackwise/verdict.h>
+
+#define AW_HOST_STATE_MAX_BYTES 24
+
+struct aw_conn;
+
+/* When a host reads wnd_next_bytes, which may cost a socket more than the verdict. */
+enum aw_wnd_use {
+	AW_WND_USE_NEVER,
+	/* like Linux: on data, while more than one full segment is unacknowledged and
+	 * data is unread (SO_RCVLOWAT reached); on a read, while at most half of the
+	 * window is left */
+	AW_WND_USE_STOCK,
+	AW_WND_USE_ALWAYS,
+};
+
+/*
+ * A host's own rules, with its state in conn->host_state.  on_data, on_deadline and
+ * on_app_read return a verdict on all unacknowledged data, which replaces the
+ * previous one; duties may make it earlier.
+ */
+struct aw_host {
+	const char *name;    /* one lower-case word */
+	const char *summary; /* one line for lists */
+	const char *source;  /* RFC section, spec page or code */
+
+	const struct aw_param *params;
+	u8 params_count; /* at most AW_PARAMS_MAX */
+	u8 wnd_use;      /* enum aw_wnd_use */
+	u8 uses_random;  /* 1: reads the random bits of the first event */
+	/* 1: no flight or window bounds an order: hosts of papers */
+	u8 unbounded;
+
+	void (*init)(struct aw_conn *conn, const struct aw_event *e); /* optional */
+	struct aw_verdict (*on_data)(struct aw_conn *conn, const struct aw_event *e);
+	/* The deadline passed, and it was not a duty's. */
+	struct aw_verdict (*on_deadline)(struct aw_conn *conn,
+					 const struct aw_event *e);
+	/* Also called when no ACK is owed, if the read may be worth a window update. */
+	struct aw_verdict (*on_app_read)(struct aw_conn *conn,
+					 const struct aw_event *e);
+	void (*on_ack_sent)(struct aw_conn *conn, const struct aw_event *e);
+};
+
+/* What came since the last question, for a policy. */
+struct aw_account {
+	u64 last_ns; /* the last arrival; 0: none yet */
+	u32 bytes, segments, arrivals;
+	u32 gap_ns;
+	u32 flags; /* AW_SEEN_* */
+};
+
+/* The sender's flight, measured whenever a question is asked. */
+struct aw_flight {
+	u64 round_start_ns;
+	u32 round_bytes; /* since the round began */
+	u32 bytes;       /* in one RTT of the last round; 0: not known */
+};
+
+/* Segments above a hole share ACKs after the third. [D-31] */
+struct aw_compress {
+	u8 duplicate_acks; /* since the last in-order data, at most 3 */
+	u8 waiting;        /* segments above a hole that no ACK has reported */
+};
+
+/* What has happened since the last ACK that was reported. */
+enum aw_news {
+	AW_NEWS_NONE,  /* nothing; that ACK was piggybacked on data */
+	AW_NEWS_REPLY, /* nothing; the next data segment may be the reply */
+	AW_NEWS_EVENT, /* an event */
+};
+
+struct aw_conn {
+	const struct aw_host *host;
+	const struct aw_policy *policy;      /* NULL: the host alone */
+	const struct aw_params *host_params; /* outlive the connection */
+	const struct aw_params *params;
+	u64 owed_since_ns; /* oldest unacknowledged arrival, or AW_NEVER_NS */
+	u64 due_ns;        /* end of the order's time; AW_NEVER_NS: it does not run */
+	struct aw_verdict pending; /* the verdict in force */
+	struct aw_order order;     /* in force */
+	struct aw_account account;
+	struct aw_flight flight;
+	struct aw_compress compress;
+	u32 unacked_bytes; /* after the last segment */
+	u8 news;           /* enum aw_news */
+	u8 unbounded;      /* 1: no flight or window bounds an order */
+	u64 host_state[AW_HOST_STATE_MAX_BYTES / 8];
+	u64 state[AW_STATE_MAX_BYTES / 8]; /* the policy's, zeroed at init */
+};
+
+/*
+ * True if the host needs to know about an ACK that leaves.  A socket that sends data
+ * repeats the same ACK on every segment; only the first can be the reply to what
+ * arrived [S4.1].  The others need not be reported.
+ */
+static inline bool aw_conn_ack_is_news(const struct aw_conn *conn, bool on_data)
+{
+	return conn->news > (on_data ? AW_NEWS_NONE : AW_NEWS_REPLY);
+}
+
+/*
+ * host_params, params: as aw_params_init() sets them, or changed within their ranges.
+ * policy: NULL, the host alone; else valid.  e: only time, random bits and rcv_mss_bytes are read.  Cannot fail.
+ */
+void aw_conn_init(struct aw_conn *conn, const struct aw_host *host,
+		  const struct aw_params *host_params, const struct aw_policy *policy,
+		  const struct aw_params *params, const struct aw_event *e);
+
+/* The verdict in force after e. */
+struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e);
+
+/* The list: by index, by name; NULL when there is none. */
+const struct aw_host *aw_host_at(u32 index);
+const struct aw_host *aw_host_find(const char *name);
+
+/* For hosts: */
+
+/* More than this may not wait without a question or an ACK. */
+static inline u32 aw_may_wait_bytes(const struct aw_conn *conn, u32 own_bytes)
+{
+	return conn->order.bytes ? conn->order.bytes - 1 : own_bytes;
+}
+
+/*
+ * Asks the policy while an ACK is owed and puts its order in force.  AW_SEND_NOW, or
+ * AW_WAIT until the order's time is up (AW_NEVER_NS: the host's own time).
+ */
+struct aw_verdict aw_ask(struct aw_conn *conn, enum aw_why why,
+			 const struct aw_event *e);
+
+/* The verdict while the order's time runs; starts it. */
+struct aw_verdict aw_order_wait(struct aw_conn *conn, const struct aw_event *e);
+
+/*
+ * Duties: what the RFCs require of every host, whatever its policy.  v, or an earlier
+ * verdict.
+ */
+struct aw_verdict aw_duties(struct aw_conn *conn, const struct aw_event *e,
+			    struct aw_verdict v);
+/* Notes what became of e's segment, if it is above a hole. */
+void aw_duties_note(struct aw_conn *conn, const struct aw_event *e);
+
+#endif /* ACKWISE_HOST_H */
