@@ -30,13 +30,15 @@ POLICY = '''
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A policy by name, its parameters and rails."""
+    """A policy by name and its parameters, on a host."""
 
     name: str
     params: Mapping[str, int] = field(default_factory=dict)
     """values by parameter; those not named keep their initial value"""
-    rails: Sequence[str] | None = None
-    """rails in force; absent: the default set"""
+    host: str = "linux"
+    """whose rules its orders stand on; a host's own name without a policy"""
+    clamp: bool = True
+    """whether a quarter of flight and window bounds its orders; else only the longest delay"""
 '''
 
 

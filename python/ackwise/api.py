@@ -142,8 +142,8 @@ class Policy:
     """An ACK policy with its parameters; those left out have their defaults.
 
     `ackwise policy list` names the policies, `ackwise policy show NAME` the parameters of one with
-    unit, range and default. `rails` is a set of rails ("network", "source", "all", "none") or names
-    joined with +. Raises InputError for an unknown name or a value out of range.
+    unit, range and default. `host` names the host whose rules its orders stand on, `clamp` what
+    bounds them ("flight" or "none"). Raises InputError for an unknown name or a value out of range.
 
     >>> str(Policy("delayed", segments=8))
     'delayed:segments=8'

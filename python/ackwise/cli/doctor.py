@@ -46,7 +46,7 @@ def _engine(command: str) -> Iterator[Finding]:
     if engine.MISSING:
         detail = f"{engine.MISSING}; reinstall the wheel, or `make build` in a checkout"
     else:
-        detail = f"{len(engine.policies())} policies, {len(engine.rails())} rails"
+        detail = f"{len(engine.policies())} policies and hosts"
     yield Finding(command, "engine", not engine.MISSING, True, detail)
 
 

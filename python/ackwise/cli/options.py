@@ -379,7 +379,7 @@ def plan_of(
             baseline=more.baseline or made.baseline.label,
             runs=more.runs or made.runs,
             seed=made.seed if more.seed is None else more.seed,
-            rails=made.rails,
+            clamp=made.clamp,
             device=made.device,
             where="--plan",
         )

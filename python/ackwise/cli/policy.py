@@ -53,8 +53,8 @@ _PRICE_TEXT = """\
 takes time on a processor or on the air (--ack-cost), or on an uplink (--uplink). While data arrives
 at RATE, ACKs may use SHARE of that resource, which allows one ACK per K segments. The price L is
 the waiting time at which this is the cheapest schedule. `greedy` then sends exactly one ACK per K
-segments; `dynamic`, whose threshold is random, sends a fifth more on average. The kernel's rail
-`flight` requires several ACKs per RTT; with --rtt, the answer says whether that is more.
+segments; `dynamic`, whose threshold is random, sends a fifth more on average. A host
+sends several ACKs per RTT whatever the policy; with --rtt, the answer says whether that is more.
 """
 _PRICE_EXAMPLES = """\
 ackwise policy price --uplink 1mbit --rate 50mbit
@@ -280,7 +280,7 @@ def unload(name: str) -> int:
         "--rtt",
         type=Duration(),
         metavar="TIME",
-        help="round-trip time, to add the share that ACKs take under the kernel's rails",
+        help="round-trip time, to add the share that ACKs take under a host's clamp",
     ),
 )
 @others(options.AS_JSON)
@@ -316,14 +316,14 @@ def price(
         f"{units.show(rate, units.RATE)} is {float(found.segments_per_s):.0f} segments per second: "
         f"one ACK per {float(found.segments_per_ack):.1f} segments"
     )
-    if found.railed_segments_per_ack is not None and found.railed_share_ppm is not None:
-        if found.railed_segments_per_ack < found.segments_per_ack:
+    if found.clamped_segments_per_ack is not None and found.clamped_share_ppm is not None:
+        if found.clamped_segments_per_ack < found.segments_per_ack:
             print(
-                f"the rail `flight` requires one per {float(found.railed_segments_per_ack):.0f} at "
-                f"this RTT: ACKs take {units.show(found.railed_share_ppm, units.SHARE)}"
+                f"a host sends one per {float(found.clamped_segments_per_ack):.0f} at "
+                f"this RTT: ACKs take {units.show(found.clamped_share_ppm, units.SHARE)}"
             )
         else:
-            print("the rail `flight` requires no more at this RTT")
+            print("a host sends no more than that at this RTT")
     print(f"price of an ACK: L = {found.price_ns / 1e6:.3f} ms of waiting")
     for spec in found.policies:
         print(f"use: --policy {spec}")

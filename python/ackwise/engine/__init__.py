@@ -73,7 +73,7 @@ class Cancel:
 
 @cache
 def policies() -> list[PolicyEntry]:
-    """Every policy."""
+    """Every host and policy."""
     listed: list[PolicyEntry] = json.loads(_loaded().policies())
     return listed
 
@@ -90,13 +90,6 @@ def in_order_of_reasons(labels: Iterable[str]) -> list[str]:
     seen = set(labels)
     known = [reason["label"] for reason in reasons()]
     return [*(label for label in known if label in seen), *sorted(seen.difference(known))]
-
-
-@cache
-def rails() -> list[dict[str, str]]:
-    """Every rail: name, text, and the smallest set that holds it (default, network, all)."""
-    listed: list[dict[str, str]] = json.loads(_loaded().rails())
-    return listed
 
 
 @cache

@@ -16,9 +16,11 @@ class Parameter(TypedDict):
 
 
 class PolicyEntry(TypedDict):
-    """A policy."""
+    """A policy, or a host, which is chosen in place of one."""
 
     name: str
+    kind: str
+    """host or policy"""
     summary: str
     source: str
     state_bytes: int

@@ -101,9 +101,7 @@ def simulate(
 
 def world(kernel: Kernel, name: str = "lab") -> World:
     """The lab, or an emulated device, with this kernel."""
-    # a socket with a policy gets AW_RAILS_NETWORK; `linux` is the kernel's own code
-    rails = "network" if kernel.has_policies else None
-    return World(name, rails, kernel.label, kernel.key, own_code=policy.STOCK)
+    return World(name, kernel.label, kernel.key, clamp=policy.CLAMPS[0])
 
 
 def lacks_link(link: Link) -> str:

@@ -12,7 +12,7 @@ from ackwise.lab.extras import NOTHING, Extras
 from ackwise.lab.machine import Kernel
 from ackwise.lab.measure import LabResult
 from ackwise.lab.network import CLIENT, SERVER
-from ackwise.plans.policy import STOCK, rails_in_force, rails_text
+from ackwise.plans.policy import STOCK
 
 KEPT = (
     "client.pcap", "server.pcap", "flows", "samples", "pings", "steps", "console",
@@ -98,13 +98,11 @@ def policies(scenario: Scenario, kernel: Kernel) -> dict[str, str]:
                     )
                 chosen[f"{index}/{role}"] = ""
                 continue
-            if policy.rails is not None and list(policy.rails) != rails_in_force(
-                name, None, "network"
-            ):
+            if policy.host != STOCK or not policy.clamp:
                 raise InputError(
-                    f"--policy: {name}.rails: the kernel's rails cannot be changed to "
-                    f"{rails_text(policy.rails)}; give rails=network, to the policy or in the "
-                    "plan, or use the simulator"
+                    f"--policy: {name}: a kernel's rules and its clamp cannot be changed; give "
+                    "host=linux and clamp=flight, to the policy or in the plan, or use the "
+                    "simulator"
                 )
             values = ",".join(f"{key}={value}" for key, value in policy.params.items())
             request = f"{name}:{values}" if values else name

@@ -231,7 +231,7 @@ def load_plan(spec: str, where: str = "--plan") -> Plan:
         baseline=values["baseline"],
         runs=values["runs"],
         seed=values["seed"],
-        rails=values["rails"],
+        clamp=values["clamp"],
         device=values["device"],
         where=name,
     )

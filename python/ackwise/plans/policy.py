@@ -10,16 +10,11 @@ from ackwise.engine.scenario import Policy
 from ackwise.errors import InputError, quoted, suggestion
 
 ALL = "all"
-RAILS_KEY = "rails"
-# On a kernel, `linux` is the kernel's own code, to which the core's rails do not apply.
+# The host without a policy: on a kernel, its own code.
 STOCK = "linux"
-# Keywords for rails, and the sets of rails.def that they represent.
-RAIL_SETS = {
-    "network": ("default", "network"),  # the kernel's rails
-    "source": ("default",),  # the rails for published algorithms
-    "all": ("default", "network", "all"),
-    "none": (),
-}
+HOST_KEY, CLAMP_KEY = "host", "clamp"
+# What bounds an order: a quarter of flight and window, or, as published, only its delay.
+CLAMPS = ("flight", "none")
 
 
 @dataclass(frozen=True)
@@ -29,12 +24,14 @@ class PolicyChoice:
     label: str  # shown label; valid as input
     name: str
     params: dict[str, int]
-    # None: not chosen, so a plan applies its own, and the engine `source`.
-    rails: list[str] | None = None
+    host: str = STOCK  # whose rules the policy's orders stand on; of a host, its own name
+    clamp: str | None = None  # of CLAMPS; None: not chosen, so a plan applies its own
 
     def for_engine(self) -> Policy:
         """The policy in the scenario's format."""
-        return Policy(name=self.name, params=self.params, rails=self.rails)
+        return Policy(
+            name=self.name, params=self.params, host=self.host, clamp=self.clamp != CLAMPS[1]
+        )
 
 
 def find(name: str, where: str) -> PolicyEntry:
@@ -53,36 +50,15 @@ def _range(param: Parameter) -> str:
     return f"{param['min']} to {param['max']} {param['unit']}"
 
 
-def rail_set(word: str) -> list[str]:
-    """The rails that a keyword of RAIL_SETS represents."""
-    return [r["name"] for r in engine.rails() if r["set"] in RAIL_SETS[word]]
+def hosts() -> list[str]:
+    """Names of the hosts, which are choices of their own: no policy."""
+    return [entry["name"] for entry in engine.policies() if entry["kind"] == "host"]
 
 
-def rails_text(rails: Sequence[str]) -> str:
-    """The keyword of a set, or the names of the rails, in the notation of `rails=`."""
-    return next((word for word in RAIL_SETS if rail_set(word) == list(rails)), "+".join(rails))
-
-
-def rails_in_force(name: str, chosen: Sequence[str] | None, word: str) -> list[str]:
-    """The rails of policy `name` in a plan whose `rails` is `word`: those chosen for it, or the
-    plan's."""
-    if chosen is not None:
-        return list(chosen)
-    return rail_set("source" if name == STOCK and word == "network" else word)
-
-
-def _rails(text: str, where: str) -> list[str]:
-    if text in RAIL_SETS:
-        return rail_set(text)
-    known = [r["name"] for r in engine.rails()]
-    chosen = text.split("+")
-    for name in chosen:
-        if name not in known:
-            raise InputError(
-                f"{where}: {RAILS_KEY}: {quoted(name)} is not a rail; {suggestion(name, known)}; "
-                f"join several with +, or give {', '.join(RAIL_SETS)}"
-            )
-    return [name for name in known if name in chosen]
+def _word(text: str, where: str, known: Sequence[str]) -> str:
+    if text not in known:
+        raise InputError(f"{where}: {quoted(text)} is unknown; {suggestion(text, known)}")
+    return text
 
 
 def extended(spec: str, more: str) -> str:
@@ -97,7 +73,7 @@ def parse(spec: str, where: str) -> PolicyChoice:
     params = {p["name"]: p for p in entry["params"]}
     values = {p["name"]: int(p["initial"]) for p in entry["params"]}
     given: dict[str, str] = {}
-    chosen_rails: list[str] | None = None
+    host, clamp = (name if entry["kind"] == "host" else STOCK), None
     if colon and not rest.strip():
         raise InputError(f"{where}: {quoted(spec)} ends in a colon; give key=value after it")
     for item in rest.split(",") if colon else []:
@@ -107,12 +83,18 @@ def parse(spec: str, where: str) -> PolicyChoice:
         if key in given:
             raise InputError(f"{where}: {name}.{key}: given twice")
         given[key] = text
-        if key == RAILS_KEY:
-            chosen_rails = _rails(text, f"{where}: {name}")
+        if key in (HOST_KEY, CLAMP_KEY) and entry["kind"] == "host":
+            raise InputError(f"{where}: {name}.{key}: {name} is a host, without a policy")
+        if key == HOST_KEY:
+            host = _word(text, f"{where}: {name}.{key}", hosts())
+            continue
+        if key == CLAMP_KEY:
+            clamp = _word(text, f"{where}: {name}.{key}", CLAMPS)
             continue
         if key not in params:
             raise InputError(
-                f"{where}: {name}.{key}: unknown parameter; {suggestion(key, [*params, RAILS_KEY])}"
+                f"{where}: {name}.{key}: unknown parameter; "
+                f"{suggestion(key, [*params, HOST_KEY, CLAMP_KEY])}"
             )
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
@@ -134,7 +116,7 @@ def parse(spec: str, where: str) -> PolicyChoice:
     label = name
     if given:
         label += ":" + ",".join(f"{k}={given[k]}" for k in given)
-    return PolicyChoice(label, name, values, chosen_rails)
+    return PolicyChoice(label, name, values, host, clamp)
 
 
 def parse_all(specs: Iterable[str], where: str) -> list[PolicyChoice]:

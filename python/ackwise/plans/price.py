@@ -22,7 +22,7 @@ SECOND_NS = 10**9
 SEGMENT_BYTES = 1500
 ACK_BYTES = 52  # IPv4, TCP with timestamps
 SHARE_ALL_PPM = 10**6
-# The rail `flight`: minimum ACKs in each RTT, and segments that may always wait (D-26).
+# The clamp of orders: minimum ACKs in each RTT, and segments that may always wait (D-26).
 FLIGHT_ACKS = 4
 FLIGHT_SEGMENTS_MIN = 2
 COST_PERMILLE = 500  # rho = 1/2, so that L equals `unit`
@@ -34,8 +34,8 @@ KEYS = {
     "segments_per_s": "segments of 1500 bytes at that rate",
     "segments_per_ack": "K, one ACK for which takes that share",
     "rtt_ns": "round-trip time; 0: not given",
-    "railed_segments_per_ack": "K with the rail `flight`, as in the kernel; null without RTT",
-    "railed_share_ppm": "share that ACKs then take",
+    "clamped_segments_per_ack": "K as the clamp of orders allows, as in a kernel; null without RTT",
+    "clamped_share_ppm": "share that ACKs then take",
     "price_ns": "L, the total waiting time that costs as much as an ACK",
     "policies[]": "policies with that price, as --policy takes them",
 }
@@ -66,18 +66,18 @@ class Price:
         return self.segments_per_s / self.acks_per_s
 
     @property
-    def railed_segments_per_ack(self) -> Fraction | None:
-        """K with rails in force, if the RTT is known: the rail `flight` bounds it."""
+    def clamped_segments_per_ack(self) -> Fraction | None:
+        """K as the clamp of orders allows, if the RTT is known."""
         if not self.rtt_ns:
             return None
         share = ceil(self.segments_per_s * self.rtt_ns / SECOND_NS / FLIGHT_ACKS)
         return min(self.segments_per_ack, Fraction(max(share, FLIGHT_SEGMENTS_MIN)))
 
     @property
-    def railed_share_ppm(self) -> int | None:
+    def clamped_share_ppm(self) -> int | None:
         """Share that ACKs then use."""
-        railed = self.railed_segments_per_ack
-        return None if railed is None else round(self.share_ppm * self.segments_per_ack / railed)
+        clamped = self.clamped_segments_per_ack
+        return None if clamped is None else round(self.share_ppm * self.segments_per_ack / clamped)
 
     @property
     def price_ns(self) -> int:
@@ -93,7 +93,7 @@ class Price:
 
     def document(self) -> dict[str, object]:
         """The document in the format of KEYS."""
-        railed = self.railed_segments_per_ack
+        clamped = self.clamped_segments_per_ack
         return {
             "ack_cost_ns": self.ack_cost_ns,
             "share_ppm": self.share_ppm,
@@ -101,8 +101,8 @@ class Price:
             "segments_per_s": float(self.segments_per_s),
             "segments_per_ack": float(self.segments_per_ack),
             "rtt_ns": self.rtt_ns,
-            "railed_segments_per_ack": railed and float(railed),
-            "railed_share_ppm": self.railed_share_ppm,
+            "clamped_segments_per_ack": clamped and float(clamped),
+            "clamped_share_ppm": self.clamped_share_ppm,
             "price_ns": self.price_ns,
             "policies": self.policies,
         }

@@ -98,7 +98,7 @@ class Plan:
     baseline: PolicyChoice
     runs: int = 3
     seed: int = 1
-    rails: str = "network"  # a keyword of policy.RAIL_SETS, for policies without rails of their own
+    clamp: str = policy.CLAMPS[0]  # for policies that choose none
     notes: list[str] = field(default_factory=list)
     device: str = DEVICES[0]  # the machine of `ackwise device compare`
 
@@ -120,10 +120,10 @@ def build(
     runs: int,
     seed: int,
     where: str,
-    rails: str = "network",
+    clamp: str = policy.CLAMPS[0],
     device: str = DEVICES[0],
 ) -> Plan:
-    """A consistent plan in which each policy has its rails; adds the baseline if it is not among
+    """A consistent plan in which each policy has its clamp; adds the baseline if it is not among
     the policies."""
     for word, parts in (("link", links), ("workload", workloads)):
         names = [part.name for part in parts]
@@ -134,25 +134,23 @@ def build(
     chosen = list(policies)
     if base.label not in [p.label for p in chosen]:
         chosen.insert(0, base)
-    base, *chosen = (
-        replace(p, rails=policy.rails_in_force(p.name, p.rails, rails)) for p in (base, *chosen)
-    )
-    loads = [_with_rails(workload, rails) for workload in workloads]
+    base, *chosen = (replace(p, clamp=p.clamp or clamp) for p in (base, *chosen))
+    loads = [_clamped(workload, clamp) for workload in workloads]
     return Plan(
-        title, source, file, list(links), loads, chosen, base, runs, seed, rails, device=device
+        title, source, file, list(links), loads, chosen, base, runs, seed, clamp, device=device
     )
 
 
-def _with_rails(workload: Workload, word: str) -> Workload:
-    """The workload with the plan's rails applied to the policies that its groups set themselves."""
+def _clamped(workload: Workload, word: str) -> Workload:
+    """The workload with the plan's clamp applied to the policies that its groups set themselves."""
 
-    def railed(choice: Policy) -> Policy:
-        return replace(choice, rails=policy.rails_in_force(choice.name, choice.rails, word))
+    def clamped(choice: Policy) -> Policy:
+        return replace(choice, clamp=choice.clamp and word == policy.CLAMPS[0])
 
     def of(flows: Flows) -> Flows:
-        group = replace(flows.group, peer_policy=railed(flows.group.peer_policy))
+        group = replace(flows.group, peer_policy=clamped(flows.group.peer_policy))
         if flows.has_policy:
-            group = replace(group, policy=railed(group.policy))
+            group = replace(group, policy=clamped(group.policy))
         return replace(flows, group=group)
 
     return replace(workload, flows=tuple(map(of, workload.flows)))

@@ -18,7 +18,7 @@ from ackwise import engine
 from ackwise.engine.catalogue import ScenarioKey
 from ackwise.errors import InputError, quoted, suggestion
 from ackwise.plans import units
-from ackwise.plans.policy import RAIL_SETS
+from ackwise.plans.policy import CLAMPS
 from ackwise.plans.units import RATE, SHARE, SIZE, TIME, Dimension
 
 U32_MAX = 2**32 - 1
@@ -346,11 +346,12 @@ def plan() -> Table:
             ),
             Key("seed", Kind.COUNT, "first run's seed", 1, 0, 2**63 - 1),
             Key(
-                "rails",
+                "clamp",
                 Kind.CHOICE,
-                "rails of policies that choose none: the kernel's (network), as published (source)",
-                "network",
-                choices=tuple(RAIL_SETS),
+                "what bounds the orders of policies that choose none: a quarter of the sender's "
+                "flight and of the window, or nothing but the longest delay, as published",
+                CLAMPS[0],
+                choices=CLAMPS,
             ),
             Key(
                 "device",

@@ -22,7 +22,7 @@ from ackwise.engine.replayed import (
     ReplayResult,
 )
 from ackwise.errors import InputError, Interrupted, RunError, printable, quoted
-from ackwise.plans.policy import STOCK, PolicyChoice, rails_in_force
+from ackwise.plans.policy import CLAMPS, STOCK, PolicyChoice
 from ackwise.replays.document import Direction, Document
 from ackwise.results import provenance
 from ackwise.results.document import policy_given
@@ -52,7 +52,8 @@ KEYS: dict[str, str] = {
     "policies[].label": "the policy as given; other keys refer to it by this label",
     "policies[].name": "name of the policy",
     "policies[].params.<parameter>": "value of each parameter, defaults included",
-    "policies[].rails": "rails in force; null: the default set",
+    "policies[].host": "whose rules the orders stand on",
+    "policies[].clamp": "what bounds the orders: flight, or none; null: the default, none",
     "directions_skipped": "directions with too little data to evaluate",
     "directions_left_out.directions": "directions beyond the 1000 with the most data: not listed",
     "directions_left_out.data_segments": "their wire segments",
@@ -132,16 +133,13 @@ class ReplaySettings:
     seed: int
     ack_ns: int | None  # both are None, or neither is
     data_ns: int | None
-    rails: str = "source"  # rails for policies that name none
+    clamp: str = CLAMPS[1]  # for policies that name none
     ack_delay_max_ns: int = ACK_DELAY_MAX_NS
 
     @property
     def chosen(self) -> list[PolicyChoice]:
-        """The policies, each with the rails that apply to it."""
-        return [
-            replace(one, rails=rails_in_force(one.name, one.rails, self.rails))
-            for one in self.policies
-        ]
+        """The policies, each with the clamp that applies to it."""
+        return [replace(one, clamp=one.clamp or self.clamp) for one in self.policies]
 
     @property
     def device(self) -> dict[str, int] | None:
@@ -282,7 +280,7 @@ def _evaluated(capture: str, settings: ReplaySettings, found: ReplayResult) -> R
         "kind": "capture",
         "provenance": provenance.record(
             provenance.REPLAY,
-            provenance.REPLAY.rails_of(settings.policies, settings.rails),
+            provenance.REPLAY.clamp_of(settings.policies, settings.clamp),
             [settings.seed],
         ),
         "capture": capture,

@@ -146,8 +146,8 @@ class Comparison:
     @property
     def provenance(self) -> Record:
         """The record of the results' origin."""
-        rails = self.world.rails_of(self.plan.policies, self.plan.rails)
-        return provenance.record(self.world, rails, self.plan.seeds)
+        clamp = self.world.clamp_of(self.plan.policies, self.plan.clamp)
+        return provenance.record(self.world, clamp, self.plan.seeds)
 
     def validated(self, cell: Cell) -> bool | None:
         """Whether the simulator was found to agree with the kernel for this cell; None: not

@@ -36,8 +36,9 @@ KEYS: dict[str, str] = {
     "plan.policies[].label": "the policy as given; other keys refer to it by this label",
     "plan.policies[].name": "name of the policy",
     "plan.policies[].params.<parameter>": "value of each parameter, defaults included",
-    "plan.rails": "rails of policies that choose none: network (the kernel's), source, all, none",
-    "plan.policies[].rails[]": "rails in force",
+    "plan.clamp": "what bounds the orders of policies that choose none: flight, or none",
+    "plan.policies[].host": "whose rules the orders stand on",
+    "plan.policies[].clamp": "what bounds the orders",
     "tables[].link": "name of the link",
     "tables[].workload": "name of the workload",
     "tables[].cheapest.<group>":
@@ -104,7 +105,8 @@ def policy_given(chosen: PolicyChoice) -> PolicyGiven:
         "label": chosen.label,
         "name": chosen.name,
         "params": chosen.params,
-        "rails": chosen.rails,
+        "host": chosen.host,
+        "clamp": chosen.clamp,
     }
 
 
@@ -145,7 +147,7 @@ def of_comparison(comparison: Comparison) -> Document:
             "file": plan.file,
             "baseline": plan.baseline.label,
             "runs": plan.runs,
-            "rails": plan.rails,
+            "clamp": plan.clamp,
             "links": [
                 {"name": x.name, "title": x.title, "source": x.source, "device": x.device}
                 for x in plan.links

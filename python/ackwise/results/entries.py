@@ -12,7 +12,8 @@ class PolicyGiven(TypedDict):
     label: str
     name: str
     params: dict[str, int]
-    rails: list[str] | None
+    host: str
+    clamp: str | None
 
 
 class WorkloadEntry(TypedDict):
@@ -33,7 +34,7 @@ class PlanEntry(TypedDict):
     file: str
     baseline: str
     runs: int
-    rails: str
+    clamp: str
     links: list[dict[str, str]]
     workloads: list[WorkloadEntry]
     policies: list[PolicyGiven]

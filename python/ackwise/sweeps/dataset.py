@@ -200,7 +200,7 @@ def manifest(space: Space, world: World) -> dict[str, Any]:
         "draw_seed": space.draw_seed,
         "seeds": space.seeds(0),
         "own_seeds": space.own_seeds,
-        "rails": space.rails,
+        "clamp": space.clamp,
         "links": [link.name for link in space.links],
         "workloads": [
             {"name": w.name, "measured": w.measured_names, "duration_ns": w.duration_ns}
@@ -216,7 +216,10 @@ def manifest(space: Space, world: World) -> dict[str, Any]:
     }
     follows = {
         **{key: value for key, value in about.items() if key not in ("title", "source", "file")},
-        "policies": [[c.choice.name, c.choice.params, c.choice.rails] for c in space.candidates],
+        "policies": [
+            [c.choice.name, c.choice.params, c.choice.host, c.choice.clamp]
+            for c in space.candidates
+        ],
         "scenarios": [
             [
                 typed.document(link.scenario),

@@ -142,7 +142,7 @@ def plan_at(space: Space, number: int, where: Conditions, candidate: Candidate) 
         baseline=chosen.label,
         runs=space.runs,
         seed=space.seeds(number)[0],
-        rails=space.rails,
+        clamp=space.clamp,
         where=space.file,
     )
 

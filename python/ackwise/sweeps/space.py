@@ -31,7 +31,7 @@ GRID, RANDOM, SOBOL = "grid", "random", "sobol"
 SHARED, OWN = "shared", "own"
 
 # Keys with the same meaning as in a plan.
-_AS_IN_PLANS = ("title", "source", "links", "workloads", "policies", "runs", "seed", "rails")
+_AS_IN_PLANS = ("title", "source", "links", "workloads", "policies", "runs", "seed", "clamp")
 
 
 @cache
@@ -159,7 +159,7 @@ class Space:
     runs: int
     seed: int
     own_seeds: bool  # whether each point has its own seeds
-    rails: str
+    clamp: str
     axes: tuple[Axis, ...]  # axes of points; in a grid without those of policies
     policy_axes: tuple[Axis, ...]
 
@@ -237,7 +237,7 @@ def read(given: Mapping[str, Any], where: str, beside: Path) -> Space:
         runs=values["runs"],
         seed=values["seed"],
         own_seeds=values["seeds"] == OWN,
-        rails=values["rails"],
+        clamp=values["clamp"],
         axes=of_points,
         policy_axes=of_policies,
     )
