@@ -42,6 +42,8 @@ static struct aw_order most(const struct aw_conn *conn, const struct aw_event *e
 
 	if (conn->unbounded)
 		m.bytes = ~0u;
+	if (conn->host->no_duties)
+		m.delay_ns = AW_NOW_NS - 1;
 	return m;
 }
 
@@ -91,7 +93,8 @@ static struct aw_order answer(struct aw_conn *conn, enum aw_why why,
 
 	o = conn->policy->order(conn->state, conn->params, &seen);
 	if (!aw_is_now(o)) {
-		o = aw_clamp(o, seen.most);
+		if (!conn->host->no_duties)
+			o = aw_clamp(o, seen.most);
 		conn->order = o;
 	}
 	return o;

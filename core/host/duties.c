@@ -136,7 +136,7 @@ struct aw_verdict aw_duties(struct aw_conn *conn, const struct aw_event *e,
 	u64 until_ns = v.deadline_ns, hole_ns, limit_ns;
 	enum aw_reason reason;
 
-	if (v.action == AW_SEND_NOW)
+	if (v.action == AW_SEND_NOW || conn->host->no_duties)
 		return v;
 
 	reason = duty(conn->owed_since_ns != AW_NEVER_NS, e);

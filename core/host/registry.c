@@ -5,11 +5,13 @@
 extern const struct aw_host aw_host_linux;
 extern const struct aw_host aw_host_bsd;
 extern const struct aw_host aw_host_rfc;
+extern const struct aw_host aw_host_model;
 
 static const struct aw_host *const hosts[] = {
 	&aw_host_linux,
 	&aw_host_bsd,
 	&aw_host_rfc,
+	&aw_host_model,
 };
 
 const struct aw_host *aw_host_at(u32 index)

@@ -54,6 +54,8 @@ struct aw_host {
 	u8 uses_random;  /* 1: reads the random bits of the first event */
 	/* 1: no flight or window bounds an order: hosts of papers */
 	u8 unbounded;
+	/* 1: no duties, and an order is not clamped at all: not a host of TCP */
+	u8 no_duties;
 
 	void (*init)(struct aw_conn *conn, const struct aw_event *e); /* optional */
 	struct aw_verdict (*on_data)(struct aw_conn *conn, const struct aw_event *e);
