@@ -36,7 +36,7 @@ def of(scenario: Scenario) -> Document:
 def _without_none(document: Document) -> Document:
     text = json.dumps(document)  # nothing is shared with the scenario
     return dict(json.loads(text, object_hook=lambda one: {
-        key: value for key, value in one.items() if value is not None or key == "rails"
+        key: value for key, value in one.items() if value is not None
     }))  # fmt: skip
 
 

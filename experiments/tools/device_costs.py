@@ -388,9 +388,9 @@ def simulate(plan: PlannedRun, machine: str) -> dict[str, Any]:
     """In the simulator."""
     made = plan.scenario(machine)
     (group,) = made["groups"]
-    # What the kernel does of itself: the rails of its policies, and a send buffer as it grows.
+    # What the kernel does of itself: its clamp, and a send buffer as it grows.
     chosen = group["policy"]
-    chosen["rails"] = policy.rails_in_force(chosen["name"], chosen["rails"], "network")
+    chosen["host"], chosen["clamp"] = policy.STOCK, True
     group.setdefault("sender", {})["send_buffer_grows"] = True
     if plan.pace_mbit:
         # A wire of that rate for what the sender paces.

@@ -68,10 +68,10 @@ def _policies(asked: Sequence[str], *, stock: bool) -> list[str]:
             wanted = [STOCK]
         else:
             chosen = policy.parse(spec, "--policy")
-            if chosen.rails is not None:
+            if chosen.clamp is not None or chosen.host != STOCK:
                 raise InputError(
-                    f"--policy: {chosen.label}: the kernel's rails cannot be switched off; leave "
-                    "rails out"
+                    f"--policy: {chosen.label}: a kernel's rules cannot be changed; leave "
+                    "host and clamp out"
                 )
             wanted = [chosen.label]
         labels += [label for label in wanted if label not in labels]

@@ -37,7 +37,7 @@ def document(
 ) -> dict[str, Any]:
     """The document in the format of KEYS."""
     world = compare.world(kernel)
-    rails = {label: None if label == STOCK else world.rails for label in policies}
+    clamp = {label: None if label == STOCK else world.clamp for label in policies}
     cells: dict[str, list[dict[str, Any]]] = {claim.name: [] for claim in claims}
     for one in outcomes:
         cells[one.claim.name].append(
@@ -52,7 +52,7 @@ def document(
         )
     return {
         "schema_version": SCHEMA_VERSION,
-        "provenance": provenance.record(world, rails, [suite.SEED]),
+        "provenance": provenance.record(world, clamp, [suite.SEED]),
         "resolution_ns": suite.RESOLUTION_US * 1000,
         "policies": list(policies),
         "held": sum(one.passed for one in outcomes),

@@ -30,7 +30,7 @@ SHORT_FLIGHTS = 150
 LENGTHS = (SHORT_FLIGHTS, FLIGHTS)
 SILENCE = {"no": A3_AS_PUBLISHED, "yes": A3}
 RAIL_OFF = "lab_rails_off"  # of the lab's kernel, for experiments: a mask of rails to leave out
-RAIL = {"no": "rails=source", "yes": "rails=network"}
+RAIL = {"no": "clamp=none", "yes": "clamp=flight"}
 KINDS = {"pairs of buffers": pairs_of_buffers, "odd writes": with_odd_writes}
 # The paper: the deadlock is gone.
 ENDED = {

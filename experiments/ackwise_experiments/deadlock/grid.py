@@ -59,7 +59,6 @@ RULES = {
     "output-first": "TCP output runs before the writer wakes",
     "learnt-mss": "the receiver learns the MSS only from what arrives",
     "ack-before-read": "an ACK leaves before the application has read",
-    "window-dry": "rail: an ACK leaves when the window is used up",
 }
 SHORT_SEGMENTS = "no short segment of such a size"
 UNEXPLAINED = "no rule found"
@@ -217,10 +216,7 @@ def rule_that_decides(pair: Pair) -> str:
     predicted = pair.equation_1 or pair.equation_2
 
     def agrees(rules: tuple[str, ...]) -> bool:
-        other = replace(pair, without=tuple(r for r in rules if r != "window-dry"))
-        if "window-dry" in rules:
-            rails = [name for name in policy.rail_set("source") if name != "window-dry"]
-            other = replace(other, policy=replace(pair.policy, rails=rails))
+        other = replace(pair, without=rules)
         return bool(deadlock.judge(other)["answer"] == STALLS) == predicted
 
     for many in (1, 2):

@@ -71,6 +71,7 @@ FIT_COPIES_BPS = tuple(range(2_000_000, 2_700_000, 100_000))
 FIT_CLOCKS_MS = (550, 555, 560, 565, 570)
 CLOCKS_MS = tuple(range(540, 585, 5))
 
+HOST = "bsd"  # the paper's endpoints
 COLUMNS = {"delack": "bsd", "a3": "a3", "a3_fewer": "a3fewer"}
 
 
@@ -95,7 +96,7 @@ def scenario(
             {
                 "name": "transfer",
                 "count": 1,
-                "policy": {"name": policy, "params": params},
+                "policy": {"name": policy, "params": params, "host": HOST, "clamp": False},
                 "sender": {
                     "socket": "bsd43",
                     "nagle": "unsent",

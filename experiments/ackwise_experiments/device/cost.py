@@ -266,7 +266,7 @@ def document(
     seeds = [transfer.seed + number for number in range(runs)]
     return {
         "schema_version": SCHEMA_VERSION,
-        "provenance": provenance.record(world, world.rails_of(policies, "network"), seeds),
+        "provenance": provenance.record(world, world.clamp_of(policies, "flight"), seeds),
         "machine": target.name,
         "instruction_ns": pair.INSTRUCTION_NS if role else device.INSTRUCTION_NS,
         "duration_ns": transfer.duration_ns,

@@ -14,7 +14,7 @@ from ackwise_experiments.dynamic.policies import (
     LINUX,
     OVERALL,
     PER_ACK,
-    RAILS,
+    HOSTS,
     UNIT_NS,
     CostCurves,
     LimitedPolicy,
@@ -51,7 +51,7 @@ def figures(
             kind,
             [
                 cost_series(limit, given[kind][LimitedPolicy(DYNAMIC, limit)], size.ratios)
-                for limit in RAILS
+                for limit in HOSTS
             ],
         )
         for kind in given

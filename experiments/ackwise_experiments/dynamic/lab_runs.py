@@ -92,8 +92,8 @@ class Guest(NamedTuple):
 
     connections: list[SimulatedConnection]
     reasons: dict[str, int]
-    alone: list[float]  # cost of the policy on the same arrivals, without rails but for the FIN's
-    core: list[float]  # the same with the kernel's rails
+    alone: list[float]  # cost of the policy on the same arrivals, on the host of the model
+    core: list[float]  # the same on the kernel's host
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Costs:
     """Costs of each policy relative to the best schedule, by RTT."""
 
     kernel: dict[str, CostCurves] = field(default_factory=dict)
-    simulator: dict[str, CostCurves] = field(default_factory=dict)  # with the kernel's rails
+    simulator: dict[str, CostCurves] = field(default_factory=dict)  # on the kernel's host
     source: dict[str, CostCurves] = field(default_factory=dict)  # with the RFC limits alone
     alone: dict[str, CostCurves] = field(default_factory=dict)
     core: dict[str, CostCurves] = field(default_factory=dict)
@@ -139,12 +139,16 @@ def streamed(rtt: str, window: str, label: str, size: LabSize) -> Scenario:
     return together(made, starts) | {"duration_ns": at}
 
 
-def with_rails_of_the_kernel(made: Scenario) -> Scenario:
-    """For the simulator: its receivers otherwise have those of the source."""
+def on_linux(chosen: policy.PolicyChoice) -> policy.PolicyChoice:
+    """The policy as a kernel runs it."""
+    return replace(chosen, host=policy.STOCK, clamp=policy.CLAMPS[0])
+
+
+def as_the_kernel(made: Scenario) -> Scenario:
+    """For the simulator: its receivers otherwise stand on the host of the source."""
     made = copy.deepcopy(made)
     for group in made["groups"]:
-        name = group["policy"]["name"]
-        group["policy"]["rails"] = policy.rails_in_force(name, None, "network")
+        group["policy"] |= {"host": policy.STOCK, "clamp": True}
     return documents.of(like_the_lab(documents.read(made)))
 
 
@@ -230,7 +234,7 @@ def cost_of(runner: LabRunner, item: Priced, cancel: Cancel) -> CostPoint:
     """What a policy costs on the kernel."""
     with temporary_folder() as folder:
         found, reasons = _ran(runner, item, folder, cancel)
-    return _curve(found, [item.rho], railed_share(reasons) > RARE)[item.rho]
+    return _curve(found, [item.rho], forced_share(reasons) > RARE)[item.rho]
 
 
 def _guest(runner: LabRunner, item: Priced, cancel: Cancel) -> Guest:
@@ -244,19 +248,19 @@ def _guest(runner: LabRunner, item: Priced, cancel: Cancel) -> Guest:
             best = [engine.optimum(one.arrivals_ns, rho, UNIT_NS) for one in found]
             least = [scaled_cost(one["acks"], one["latency_ns"], rho) for one in best]
             chosen = choice(case, rho)
-            free = replace(chosen, rails=[NOT_LIMITING])
-            railed = replace(chosen, rails=policy.rail_set("network"))
+            free = replace(chosen, host="model")
+            bound = on_linux(chosen)
             # greedy draws nothing
             replays = 1 if case.policy == GREEDY else REPLAYS
             alone = _replayed(path, free, rho, replays, least)
-            core = _replayed(path, railed, rho, replays, least)
+            core = _replayed(path, bound, rho, replays, least)
     return Guest(found, reasons, alone, core)
 
 
-def railed_share(reasons: Mapping[str, int]) -> float:
-    """Share of the ACKs that a rail sent before the policy did."""
-    railed = sum(count for reason, count in reasons.items() if limit_forced_ack([reason]))
-    return railed / max(1, sum(reasons.values()))
+def forced_share(reasons: Mapping[str, int]) -> float:
+    """Share of the ACKs that a duty sent before the policy did."""
+    forced = sum(count for reason, count in reasons.items() if limit_forced_ack([reason]))
+    return forced / max(1, sum(reasons.values()))
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -284,15 +288,15 @@ def costs(runner: LabRunner, size: LabSize) -> Costs:
     ]
     scenarios = [item.made for item in items]
     guests = runner.map("100 packets, the kernel", partial(_guest, runner), items)
-    railed = [with_rails_of_the_kernel(made) for made in scenarios]
-    simulated = runner.map("the same, the simulator", _simulated, railed)
+    bound = [as_the_kernel(made) for made in scenarios]
+    simulated = runner.map("the same, the simulator", _simulated, bound)
     by_source = runner.map("the same, RFC limits only", _simulated, scenarios)
     found = Costs()
     for (rtt, case, rho, _), guest, ours, sources in zip(
         items, guests, simulated, by_source, strict=True
     ):
         ratios = [rho] if case in PRICED_CASES else size.ratios
-        limited = railed_share(guest.reasons) > RARE
+        limited = forced_share(guest.reasons) > RARE
         for place, connections in (
             (found.kernel, guest.connections),
             (found.simulator, ours),
@@ -322,7 +326,7 @@ def streaming(runner: LabRunner, size: LabSize) -> tuple[Streamed, Streamed]:
     made = [streamed(*key, size) for key in keys]
 
     def simulated(one: Scenario, cancel: Cancel) -> list[float]:
-        return times_ns(documents.simulate(with_rails_of_the_kernel(one), cancel))
+        return times_ns(documents.simulate(as_the_kernel(one), cancel))
 
     sizes = list(product(size.request_bytes, range(size.requests)))
     by_place: list[Streamed] = []

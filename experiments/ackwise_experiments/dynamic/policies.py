@@ -23,11 +23,10 @@ REQUEST_BYTES = 200
 # An ACK for a FIN leaves at the last arrival, where the best schedule's does too: no limit.
 NOT_LIMITING = "fin"
 
-# How much of what the RFCs demand binds the policy, and the rails that a policy takes for it.
+# How much of what the RFCs demand binds the policy, and the host that it stands on for it.
 FREE = "no limits"
 LIMITED = "RFC limits"
-SECOND = "RFC limits, every second segment"
-RAILS = {FREE: ",rails=none", LIMITED: "", SECOND: ",rails=all"}
+HOSTS = {FREE: "host=model", LIMITED: "host=rfc,clamp=none"}
 
 DYNAMIC = "dynamic"
 PER_ACK = "dynamic, z for each ACK"
@@ -48,7 +47,7 @@ class LimitedPolicy(NamedTuple):
 
 
 GIVEN = [
-    *(LimitedPolicy(p, limits) for p in (DYNAMIC, PER_ACK, GREEDY) for limits in RAILS),
+    *(LimitedPolicy(p, limits) for p in (DYNAMIC, PER_ACK, GREEDY) for limits in HOSTS),
     LimitedPolicy(FIXED, FREE),
     LimitedPolicy(STOCK, LIMITED),
     LimitedPolicy(LINUX, LIMITED),
@@ -120,12 +119,12 @@ def choice(case: LimitedPolicy, rho: int) -> policy.PolicyChoice:
     """The policy at a cost ratio."""
     price = f"cost_permille={rho},unit_us={UNIT_NS // 1000}"
     if case.policy in PLAIN:
-        name, _, rest = PLAIN[case.policy].partition(":")
-        given = ",".join(filter(None, (rest, RAILS[case.limits].removeprefix(","))))
-        return policy.parse(f"{name}:{given}" if given else name, "reproduce dynamic")
-    first = PRICED.get(case.policy, f"{GREEDY}:")
-    joint = "" if first.endswith(":") else ","
-    return policy.parse(f"{first}{joint}{price}{RAILS[case.limits]}", "reproduce dynamic")
+        spec = PLAIN[case.policy]
+    else:
+        spec = policy.extended(PRICED.get(case.policy, GREEDY), price)
+    if spec != policy.STOCK:
+        spec = policy.extended(spec, HOSTS[case.limits])
+    return policy.parse(spec, "reproduce dynamic")
 
 
 def replay_options(cases: Iterable[LimitedPolicy], rho: int, seed: int) -> Options:
@@ -138,9 +137,9 @@ def replay_options(cases: Iterable[LimitedPolicy], rho: int, seed: int) -> Optio
 
 
 def limit_forced_ack(reasons: Iterable[str]) -> bool:
-    """Whether a rail sent an ACK before the policy did."""
-    rails = {r["label"] for r in engine.reasons() if r["source"] == "rail"} - {NOT_LIMITING}
-    return not rails.isdisjoint(reasons)
+    """Whether a duty of the host sent an ACK before the policy did."""
+    duties = {r["label"] for r in engine.reasons() if r["source"] == "duty"} - {NOT_LIMITING}
+    return not duties.isdisjoint(reasons)
 
 
 def worst_expected(curve: CostCurve) -> float:

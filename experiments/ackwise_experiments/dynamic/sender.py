@@ -21,7 +21,7 @@ from ackwise_experiments.dynamic.policies import (
     LINUX,
     PER_ACK,
     PLAIN,
-    RAILS,
+    HOSTS,
     REQUEST_BYTES,
     STOCK,
     UNIT_NS,
@@ -113,7 +113,7 @@ def clocked(link: plans.Link, chosen: policy.PolicyChoice, seed: int) -> dict[st
 
 CLOCKED = "clocked by ACKs"
 SIMULATED = [
-    *(LimitedPolicy(DYNAMIC, limits) for limits in RAILS),
+    *(LimitedPolicy(DYNAMIC, limits) for limits in HOSTS),
     LimitedPolicy(PER_ACK, LIMITED),
     LimitedPolicy(GREEDY, LIMITED),
     LimitedPolicy(STOCK, LIMITED),

@@ -28,7 +28,7 @@ LIMITED = "ratelimit"
 FEWEST = "delayed:segments=1024"
 STRETCHED = "delayed:segments=64"
 DROPPED_80 = "delayed:segments=10"  # of the ACKs of ONE_PER_TWO
-OTHERS = ("delayed:segments=8", "bsd", "dynamic", "greedy", "a3", "a3fewer", "csa3")
+OTHERS = ("delayed:segments=8", "dynamic", "greedy", "a3", "a3fewer", "csa3")
 POLICIES = (STOCK, ONE_PER_TWO, LIMITED, FEWEST, STRETCHED, EACH, *OTHERS)
 # Without a delay a flight is a few segments, and a policy may not let a sender wait: the source's
 # virtual machine has RTTs of 10 to 20 ms.

@@ -27,7 +27,7 @@ ONE_PER_TWO = "delayed:segments=2"
 # The device starts to limit after 19 to 20 s: 15 600 segments/s make 300 000 in 19.2 s. 2000
 # packets, the only count that is published, are 0.13 s: they can be an interval, not the start.
 DEVICE = "fitted-writer"
-DEVICE_POLICY = "ratelimit:settle_segments=300000,interval_segments=2000,guard=0"
+DEVICE_POLICY = "ratelimit:settle_segments=300000,interval_segments=2000,guard=0,clamp=none"
 DROP_S = 45
 DROP_MS = 2
 LIMITING_S = (30, DROP_S - 1)
@@ -35,7 +35,7 @@ LIMITING_S = (30, DROP_S - 1)
 # The virtual machine starts to raise its rate after 10 s, two intervals of 5 s at 26 000 packets/s.
 # Half the ACKs with 30% more throughput make one ACK per 5 segments.
 MACHINE = "fitted-machine"
-MACHINE_POLICY = "ratelimit:interval_segments=130000,most_segments=4,guard=0"
+MACHINE_POLICY = "ratelimit:interval_segments=130000,most_segments=4,guard=0,clamp=none"
 DISTURBANCES_S = (30, 50, 80)
 DISTURBANCE_BYTES = 20_000_000
 LIMITED_S = (25, LONG_S)
