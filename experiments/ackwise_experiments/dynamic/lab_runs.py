@@ -30,7 +30,6 @@ from ackwise_experiments.dynamic.policies import (
     LIMITED,
     LINKS,
     LINUX,
-    NOT_LIMITING,
     OVERALL,
     PER_ACK,
     PLAIN,

@@ -16,12 +16,12 @@ from ackwise_experiments.dynamic.fixed import random_of
 from ackwise_experiments.dynamic.policies import (
     DYNAMIC,
     GREEDY,
+    HOSTS,
     LIMITED,
     LINKS,
     LINUX,
     PER_ACK,
     PLAIN,
-    HOSTS,
     REQUEST_BYTES,
     STOCK,
     UNIT_NS,
