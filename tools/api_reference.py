@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # In the order in which an event passes through them; any other header follows.
-FIRST = ("ackwise.h", "event.h", "policy.h", "verdict.h", "reason.def", "rails.h")
+FIRST = ("ackwise.h", "order.h", "policy.h", "reason.def", "host.h", "event.h", "verdict.h")
 _NAMES = (
     r"^#define (AW_\w+) ",
     r"^(?:struct|enum|union) (\w+) \{",

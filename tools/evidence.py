@@ -37,7 +37,7 @@ DEVICE = ("lab-source", "lab-build", "device-x86", "device-mips")
 NEEDS = {"simulator": (), "linux": LAB, "device": DEVICE, "host": ("host",)}
 
 # Paths that may affect an item, for advice only; `*` also matches `/`.
-CORE = ("core/conn.c", "core/rails.c", "core/include/*")
+CORE = ("core/*.c", "core/host/*", "core/include/*")
 ENGINE = ("crates/*/src/*.rs",)
 KERNEL = ("linux/patches/*.patch", "linux/config/*", "linux/series", "linux/lab/*")
 IN_LAB = (*CORE, *KERNEL, "python/ackwise/lab/*.py")

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import rails
 import spdx
 
 from ackwise import deadlock, engine, replays
@@ -231,7 +230,6 @@ def license_list() -> str:
 
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "README.md": {"policy list": policy_list, "licenses": license_list},
-    "docs/inside/core.md": {"rails": rails.rail_table},
     "docs/plan-format.md": {"plan reference": plan_reference},
     "docs/results.md": {
         "result keys": result_keys,
