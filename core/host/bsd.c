@@ -14,7 +14,8 @@
  *	                                  |            tick              ^
  *	                                  +------------------------------+
  *
- *	An order takes the place of the slide and of the tick.
+ *	An order takes the place of the tick, and of the slide as far as that is
+ *	data that no ACK has covered.
  * Source: spec/5-adaptive-acknowledgement.md, "endpoint model".
  * Constants: see the parameters; the values are those of the paper.
  * Deviations: [D-12] the timer's phase is drawn for each connection, as if
@@ -62,23 +63,26 @@ static void init(struct aw_conn *conn, const struct aw_event *e)
 		state_of(conn)->tick_ns = e->random * period_ns(conn) >> 32;
 }
 
-/* [S5.5] */
+/* What is owed slides the window too; it is left to the order, if there is one. [S5.5] */
 static bool slides_enough(const struct aw_conn *conn, const struct aw_event *e)
 {
-	u64 slide = aw_wnd_slide(e);
 	u64 share_percent = conn->host_params->value[SHARE_PERCENT];
+	u32 slide = aw_wnd_slide(e);
 
+	if (conn->order.bytes)
+		slide -= aw_min_u32(slide, e->unacked_bytes);
 	return slide >= 2ull * e->rcv_mss_bytes ||
-	       (slide && slide * 100 >= share_percent * e->wnd_max_bytes);
+	       (slide && slide * 100ull >= share_percent * e->wnd_max_bytes);
 }
 
 static struct aw_verdict wait(struct aw_conn *conn, const struct aw_event *e)
 {
+	struct aw_verdict v = aw_order_wait(conn, e);
 	struct bsd *s = state_of(conn);
 	u64 ticks;
 
-	if (conn->order.delay_ns)
-		return aw_order_wait(conn, e);
+	if (v.action != AW_NOTHING)
+		return v;
 	/* while data waits for a tick, the tick must not move, even if late */
 	if (!s->waiting && s->tick_ns <= e->now_ns) {
 		ticks = aw_div64(e->now_ns - s->tick_ns, (u32)period_ns(conn)) + 1;
@@ -92,7 +96,7 @@ static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
 {
 	struct aw_verdict v;
 
-	if (!conn->order.bytes && slides_enough(conn, e))
+	if (slides_enough(conn, e))
 		return aw_send_now(AW_REASON_WINDOW_UPDATE);
 	if (conn->order.bytes && e->unacked_bytes >= conn->order.bytes) {
 		v = aw_ask(conn, AW_WHY_LIMIT, e);
@@ -113,15 +117,14 @@ static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event
 
 static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event *e)
 {
-	if (!conn->order.bytes)
-		return slides_enough(conn, e) ? aw_send_now(AW_REASON_WINDOW_UPDATE)
-					      : conn->pending;
-	if (conn->policy->asked_on_read && conn->owed_since_ns != AW_NEVER_NS) {
-		struct aw_verdict v = aw_ask(conn, AW_WHY_READ, e);
+	struct aw_verdict v;
 
-		return v.action == AW_SEND_NOW ? v : wait(conn, e);
-	}
-	return conn->pending;
+	if (slides_enough(conn, e))
+		return aw_send_now(AW_REASON_WINDOW_UPDATE);
+	if (!aw_asks_on_read(conn))
+		return conn->pending;
+	v = aw_ask(conn, AW_WHY_READ, e);
+	return v.action == AW_SEND_NOW ? v : wait(conn, e);
 }
 
 static void on_ack_sent(struct aw_conn *conn, const struct aw_event *e)

@@ -18,21 +18,18 @@
 static void measure_flight(struct aw_conn *conn, const struct aw_event *e)
 {
 	struct aw_flight *f = &conn->flight;
-	u64 passed_ns = e->now_ns - f->round_start_ns;
+	u64 passed_ns = e->now_ns - f->start_ns;
 	u64 rtt_ns = e->rtt_us * AW_NS_PER_US;
+	u64 bytes = conn->account.bytes - f->start_bytes;
 
-	if (f->round_bytes <= ~0u - conn->account.bytes)
-		f->round_bytes += conn->account.bytes;
 	if (!rtt_ns || passed_ns < rtt_ns)
 		return;
 	if (e->rto_us && passed_ns - rtt_ns >= e->rto_us * AW_NS_PER_US)
-		f->bytes = 0;
-	else
-		f->bytes =
-			(u32)aw_div64((u64)f->round_bytes * e->rtt_us,
-				      (u32)aw_min_u64(passed_ns / AW_NS_PER_US, ~0u));
-	f->round_bytes = 0;
-	f->round_start_ns = e->now_ns;
+		bytes = 0;
+	f->bytes = (u32)aw_div64(bytes * e->rtt_us,
+				 (u32)aw_min_u64(aw_div64(passed_ns, 1000), ~0u));
+	f->start_bytes = conn->account.bytes;
+	f->start_ns = e->now_ns;
 }
 
 static struct aw_order most(const struct aw_conn *conn, const struct aw_event *e)
@@ -49,7 +46,8 @@ static struct aw_order most(const struct aw_conn *conn, const struct aw_event *e
 
 /* The policy's answer; only an order, clamped, is put in force. */
 static struct aw_order answer(struct aw_conn *conn, enum aw_why why,
-			      const struct aw_event *e, u32 owed_bytes)
+			      const struct aw_event *e, u32 owed_bytes,
+			      struct aw_order m)
 {
 	struct aw_account *a = &conn->account;
 	struct aw_seen seen;
@@ -59,7 +57,7 @@ static struct aw_order answer(struct aw_conn *conn, enum aw_why why,
 	seen.first_ns = conn->owed_since_ns;
 	seen.last_ns = a->last_ns;
 	seen.owed_bytes = owed_bytes;
-	seen.new_bytes = a->bytes;
+	seen.new_bytes = a->bytes - a->asked_bytes;
 	seen.new_segments = a->segments;
 	seen.new_arrivals = a->arrivals;
 	seen.gap_ns = a->gap_ns;
@@ -70,26 +68,20 @@ static struct aw_order answer(struct aw_conn *conn, enum aw_why why,
 	seen.wnd_bytes = e->wnd_bytes;
 	seen.unread_bytes = e->unread_bytes;
 	seen.flight_bytes = conn->flight.bytes;
-	seen.most = most(conn, e);
+	seen.most = m;
 	seen.flags = (u16)a->flags;
 	seen.why = (u8)why;
 	seen.reason = conn->pending.action == AW_SEND_NOW ? conn->pending.reason
 							  : AW_REASON_STACK;
-	if (e->flags & AW_FLAG_HOLE_OPEN)
-		seen.flags |= AW_SEEN_HOLE;
-	if (why == AW_WHY_SENT) {
-		if (e->flags & AW_FLAG_PIGGYBACK) {
-			seen.flags |= AW_SEEN_ON_DATA;
-			seen.reason = AW_REASON_PIGGYBACK;
-		}
-	} else {
-		seen.flags &= (u16)~AW_SEEN_BY_ORDER;
+	if (why == AW_WHY_SENT && e->flags & AW_FLAG_PIGGYBACK) {
+		seen.flags |= AW_SEEN_ON_DATA;
+		seen.reason = AW_REASON_PIGGYBACK;
 	}
-	a->bytes = 0;
+	a->asked_bytes = a->bytes;
 	a->segments = 0;
 	a->arrivals = 0;
 	a->gap_ns = 0;
-	a->flags = 0;
+	a->flags &= AW_SEEN_HOLE; /* until the hole is filled */
 
 	o = conn->policy->order(conn->state, conn->params, &seen);
 	if (!aw_is_now(o)) {
@@ -103,36 +95,43 @@ static struct aw_order answer(struct aw_conn *conn, enum aw_why why,
 struct aw_verdict aw_ask(struct aw_conn *conn, enum aw_why why,
 			 const struct aw_event *e)
 {
-	struct aw_order m, o;
 	u64 last_ns;
+	struct aw_order m, o;
 
+	if (conn->pending.action == AW_SEND_NOW)
+		return conn->pending;
 	measure_flight(conn, e);
 	m = most(conn, e);
-	last_ns = aw_add_ns(conn->owed_since_ns, m.delay_ns);
-	if (e->unacked_bytes >= m.bytes)
-		return aw_send_now(AW_REASON_FLIGHT);
-	if (last_ns <= e->now_ns)
-		return aw_send_now(AW_REASON_MAX_DELAY);
-
-	o = answer(conn, why, e, e->unacked_bytes);
+	o = answer(conn, why, e, e->unacked_bytes, m);
 	if (aw_is_now(o)) {
 		conn->account.flags |= AW_SEEN_BY_ORDER;
 		return aw_send_now(o.bytes > AW_REASON_WAITING && o.bytes < AW_REASONS
 					   ? (enum aw_reason)o.bytes
 					   : AW_REASON_UNSTATED);
 	}
+	/* what waits already is too much for any order, or has almost waited too long */
+	last_ns = aw_add_ns(conn->owed_since_ns, m.delay_ns);
+	if (e->unacked_bytes >= m.bytes)
+		return aw_by_duty(aw_send_now(AW_REASON_FLIGHT));
+	if (last_ns < aw_add_ns(e->now_ns, AW_DELAY_MIN_NS))
+		return aw_by_duty(aw_send_now(AW_REASON_MAX_DELAY));
 	conn->due_ns = AW_NEVER_NS;
 	if (o.delay_ns)
 		conn->due_ns = aw_min_u64(aw_add_ns(e->now_ns, o.delay_ns), last_ns);
-	return aw_wait_until(conn->due_ns);
+	return aw_nothing();
 }
 
-struct aw_verdict aw_order_wait(struct aw_conn *conn, const struct aw_event *e)
+struct aw_verdict aw_order_time(struct aw_conn *conn, const struct aw_event *e)
 {
+	struct aw_verdict v;
+
 	if (conn->due_ns == AW_NEVER_NS)
 		conn->due_ns = aw_add_ns(conn->owed_since_ns, conn->order.delay_ns);
-	if (conn->due_ns <= e->now_ns)
-		return aw_ask(conn, AW_WHY_TIMEOUT, e);
+	if (conn->due_ns <= e->now_ns) {
+		v = aw_ask(conn, AW_WHY_TIMEOUT, e);
+		if (v.action == AW_SEND_NOW || !conn->order.delay_ns)
+			return v;
+	}
 	return aw_wait_until(conn->due_ns);
 }
 
@@ -158,6 +157,9 @@ static void account(struct aw_conn *conn, const struct aw_event *e)
 		a->flags |= AW_SEEN_PUSH;
 	if (e->flags & AW_FLAG_CE_CHANGE)
 		a->flags |= AW_SEEN_CE;
+	a->flags &= ~AW_SEEN_HOLE;
+	if (e->flags & AW_FLAG_HOLE_OPEN)
+		a->flags |= AW_SEEN_HOLE;
 }
 
 static void put_in_force(struct aw_conn *conn, const struct aw_event *e,
@@ -241,11 +243,11 @@ static void on_app_read(struct aw_conn *conn, const struct aw_event *e)
 		put_in_force(conn, e, v);
 }
 
-/* "SENT": only an order is an answer. */
+/* AW_WHY_SENT: only an order is an answer. */
 static void next_order(struct aw_conn *conn, const struct aw_event *e, u32 sent_bytes)
 {
 	measure_flight(conn, e);
-	if (aw_is_now(answer(conn, AW_WHY_SENT, e, sent_bytes)))
+	if (aw_is_now(answer(conn, AW_WHY_SENT, e, sent_bytes, most(conn, e))))
 		conn->order = aw_order(0, 0);
 	conn->due_ns = AW_NEVER_NS;
 }
@@ -264,7 +266,7 @@ void aw_conn_init(struct aw_conn *conn, const struct aw_host *host,
 	conn->owed_since_ns = AW_NEVER_NS;
 	conn->due_ns = AW_NEVER_NS;
 	conn->pending = aw_nothing();
-	conn->flight.round_start_ns = e->now_ns;
+	conn->flight.start_ns = e->now_ns;
 	conn->news = AW_NEWS_EVENT;
 	conn->unbounded = host->unbounded;
 	if (host->init)
@@ -279,7 +281,7 @@ void aw_conn_init(struct aw_conn *conn, const struct aw_host *host,
 static void on_ack_sent(struct aw_conn *conn, const struct aw_event *e)
 {
 	conn->host->on_ack_sent(conn, e);
-	if (conn->policy)
+	if (conn->policy && conn->owed_since_ns != AW_NEVER_NS)
 		next_order(conn, e, conn->unacked_bytes);
 	conn->news = e->flags & AW_FLAG_PIGGYBACK ? AW_NEWS_NONE : AW_NEWS_REPLY;
 	conn->owed_since_ns = AW_NEVER_NS;

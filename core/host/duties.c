@@ -122,12 +122,6 @@ static enum aw_reason duty(bool owed, const struct aw_event *e)
 	return window_dry(owed, e) ? AW_REASON_WINDOW_DRY : AW_REASON_NONE;
 }
 
-static struct aw_verdict by_duty(struct aw_verdict v)
-{
-	v.by_duty = 1;
-	return v;
-}
-
 /* Returns v unchanged or a new verdict: if its members were changed in place,
  * compilers would not keep v in registers. */
 struct aw_verdict aw_duties(struct aw_conn *conn, const struct aw_event *e,
@@ -141,7 +135,7 @@ struct aw_verdict aw_duties(struct aw_conn *conn, const struct aw_event *e,
 
 	reason = duty(conn->owed_since_ns != AW_NEVER_NS, e);
 	if (reason != AW_REASON_NONE)
-		return by_duty(aw_send_now(reason));
+		return aw_by_duty(aw_send_now(reason));
 	if (v.action != AW_WAIT)
 		return v;
 
@@ -149,7 +143,7 @@ struct aw_verdict aw_duties(struct aw_conn *conn, const struct aw_event *e,
 	if (hole_ns < until_ns) {
 		until_ns = hole_ns;
 		if (until_ns <= e->now_ns)
-			return by_duty(aw_send_now(AW_REASON_OUT_OF_ORDER));
+			return aw_by_duty(aw_send_now(AW_REASON_OUT_OF_ORDER));
 	}
 	/* "the delay MUST be less than 0.5 seconds", or the sender's RTO fires first
 	 * [RFC 9293, 3.8.6.3] [S2.8] [D-17] */
@@ -158,7 +152,7 @@ struct aw_verdict aw_duties(struct aw_conn *conn, const struct aw_event *e,
 	if (limit_ns < until_ns) {
 		until_ns = limit_ns;
 		if (until_ns <= e->now_ns)
-			return by_duty(aw_send_now(AW_REASON_MAX_DELAY));
+			return aw_by_duty(aw_send_now(AW_REASON_MAX_DELAY));
 	}
-	return until_ns == v.deadline_ns ? v : by_duty(aw_wait_until(until_ns));
+	return until_ns == v.deadline_ns ? v : aw_by_duty(aw_wait_until(until_ns));
 }

@@ -164,7 +164,9 @@ static bool is_worth_it(const struct aw_event *e)
 
 static struct aw_verdict wait(struct aw_conn *conn, const struct aw_event *e)
 {
-	return conn->order.delay_ns ? aw_order_wait(conn, e) : delay(state_of(conn), e);
+	struct aw_verdict v = aw_order_wait(conn, e);
+
+	return v.action == AW_NOTHING ? delay(state_of(conn), e) : v;
 }
 
 /* [S4.1] */
@@ -189,14 +191,15 @@ static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
 
 static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event *e)
 {
+	struct aw_verdict v = aw_send_now(AW_REASON_DELAY_TIMER);
 	struct linux_host *s = state_of(conn);
 
-	if (conn->order.delay_ns) {
-		struct aw_verdict v = aw_ask(conn, AW_WHY_TIMEOUT, e);
-
-		return v.action == AW_SEND_NOW ? v : wait(conn, e);
-	}
 	s->timer_ns = 0;
+	if (conn->order.delay_ns) {
+		v = aw_ask(conn, AW_WHY_TIMEOUT, e);
+		if (v.action != AW_SEND_NOW)
+			return wait(conn, e);
+	}
 	if (s->pingpong) {
 		/* there was no reply to piggyback on: a one-way flow after all */
 		s->pingpong = 0;
@@ -205,7 +208,7 @@ static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event
 		/* the next segment came too late: wait longer next time */
 		s->ato_us = (u32)aw_min_u64(2ull * s->ato_us, rto_us(e));
 	}
-	return aw_send_now(AW_REASON_DELAY_TIMER);
+	return v;
 }
 
 static bool window_doubled(const struct aw_event *e)
@@ -225,6 +228,19 @@ static void ask_host(struct linux_host *s, const struct aw_event *e)
 		s->pingpong = 0;
 }
 
+/* A timer that runs for the host's own time stays. */
+static struct aw_verdict asked(struct aw_conn *conn, enum aw_why why,
+			       const struct aw_event *e)
+{
+	u64 timer_ns = state_of(conn)->timer_ns;
+	struct aw_verdict v = aw_ask(conn, why, e);
+
+	if (v.action != AW_SEND_NOW)
+		v = !conn->order.delay_ns && timer_ns ? aw_wait_until(timer_ns)
+						      : wait(conn, e);
+	return v;
+}
+
 /* [S4.2] */
 static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event *e)
 {
@@ -236,9 +252,9 @@ static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event
 		if (e->unacked_bytes > aw_may_wait_bytes(conn, e->rcv_mss_bytes)) {
 			if (!conn->order.bytes)
 				return aw_send_now(AW_REASON_SEGMENT_COUNT);
-			v = aw_ask(conn, AW_WHY_LIMIT, e);
-		} else if (conn->policy && conn->policy->asked_on_read) {
-			v = aw_ask(conn, AW_WHY_READ, e);
+			v = asked(conn, AW_WHY_LIMIT, e);
+		} else if (aw_asks_on_read(conn)) {
+			v = asked(conn, AW_WHY_READ, e);
 		}
 		if (v.action == AW_SEND_NOW)
 			return v;

@@ -18,8 +18,9 @@
 
 static struct aw_verdict wait(struct aw_conn *conn, const struct aw_event *e)
 {
-	return conn->order.delay_ns ? aw_order_wait(conn, e)
-				    : aw_wait_until(AW_NEVER_NS);
+	struct aw_verdict v = aw_order_wait(conn, e);
+
+	return v.action == AW_NOTHING ? aw_wait_until(AW_NEVER_NS) : v;
 }
 
 static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)

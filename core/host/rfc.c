@@ -22,10 +22,12 @@
 
 static struct aw_verdict wait(struct aw_conn *conn, const struct aw_event *e)
 {
+	struct aw_verdict v = aw_order_wait(conn, e);
+
 	/* "A TCP SHOULD implement a delayed ACK" [RFC 1122, 4.2.3.2] */
-	return conn->order.delay_ns
-		       ? aw_order_wait(conn, e)
-		       : aw_wait_until(aw_add_ns(conn->owed_since_ns, DELAY_NS));
+	return v.action == AW_NOTHING
+		       ? aw_wait_until(aw_add_ns(conn->owed_since_ns, DELAY_NS))
+		       : v;
 }
 
 static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
@@ -58,8 +60,7 @@ static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event
 {
 	struct aw_verdict v;
 
-	if (!conn->policy || !conn->policy->asked_on_read ||
-	    conn->owed_since_ns == AW_NEVER_NS)
+	if (!aw_asks_on_read(conn))
 		return conn->pending;
 	v = aw_ask(conn, AW_WHY_READ, e);
 	return v.action == AW_SEND_NOW ? v : wait(conn, e);

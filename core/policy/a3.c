@@ -39,13 +39,14 @@
  *	LEAST_SEGMENTS: 35% of six segments is two.
  * Deviations: [D-32] The paper's IPAT is the mean of the middle three of five
  *	inter-arrival times; a host tells the longest and the sum of those since
- *	the last question.  [D-06] a sampling ends at its first duplicate, not its third:
- *	duplicates are acknowledged immediately, which ends the silence.  [D-07]
- *	It ends no later than 500 ms (or the host's maximum delay) after its
- *	first arrival, where the host's clamp ends it.  Silence before the first arrival does not end it: no
- *	timer runs while there is nothing to acknowledge.  [D-08] No sampling
- *	starts while there is a hole, and an ACK sent for another reason spoils
- *	it.  [D-09] a3fewer keeps ISP_t at half of the initial value or more; at
+ *	the last question.  While IPAT is not known, RTT / 2 stands for 1.3 IPAT.
+ *	[D-06] A sampling ends at its first duplicate, not its third: duplicates
+ *	are acknowledged immediately, which ends the silence.  [D-07] It ends no
+ *	later than 500 ms (or the host's maximum delay) after its first arrival,
+ *	where the host's clamp ends it.  Silence before the first arrival does
+ *	not end it: no timer runs while there is nothing to acknowledge.
+ *	[D-08] No sampling starts while there is a hole, and an ACK sent for
+ *	another reason spoils it.  [D-09] a3fewer keeps ISP_t at half of the initial value or more; at
  *	1 it would sample more often than a3.  Before the first estimate the
  *	threshold is min(2 MSS, 35% of R), like the endpoints of the paper.
  *	[D-23] silence_samples is ours; 0 gives the algorithm of the paper.  If
@@ -116,12 +117,9 @@ static void measure_gaps(struct aw_a3 *s, const struct aw_seen *seen)
 	s->last_data_ns = seen->last_ns;
 }
 
-/* 1.5 RTT */
-static u64 round_and_half_ns(const struct aw_seen *seen)
+static u64 half_rtt_ns(const struct aw_seen *seen)
 {
-	u64 rtt_us = seen->rtt_us ? seen->rtt_us : RTT_UNKNOWN_US;
-
-	return rtt_us * AW_NS_PER_US * 3 / 2;
+	return (seen->rtt_us ? seen->rtt_us : RTT_UNKNOWN_US) * AW_NS_PER_US / 2;
 }
 
 /* A sampling ended.  muds: its result, 0 for none.  [S5.10] */
@@ -199,10 +197,12 @@ static struct aw_order count(const struct aw_a3 *s, const struct aw_params *p,
 
 	if (s->basis_bytes)
 		bytes = aw_div64(share * s->basis_bytes + 99, 100);
-	else
+	else if (seen->wnd_bytes)
 		bytes = aw_min_u64(2ull * seen->mss_bytes,
 				   aw_div64(share * seen->wnd_bytes + 99, 100));
-	return aw_order(aw_max_u64(bytes, 1), p->value[AW_A3_DELAY_MS] * AW_NS_PER_MS);
+	else /* closed, or not known before the first segment */
+		bytes = 2ull * seen->mss_bytes;
+	return aw_order(bytes, p->value[AW_A3_DELAY_MS] * AW_NS_PER_MS);
 }
 
 /* What fills the buffer, so that a full segment no longer fits. */
@@ -216,7 +216,7 @@ static u64 nearly_full_bytes(const struct aw_seen *seen)
 /* Waits until SP_timer, which each arrival extends.  [S5.7] [S5.8] */
 static struct aw_order sample(const struct aw_a3 *s, const struct aw_seen *seen)
 {
-	u64 quiet_ns = s->quiet_ns ? s->quiet_ns : round_and_half_ns(seen) / 3;
+	u64 quiet_ns = s->quiet_ns ? s->quiet_ns : half_rtt_ns(seen);
 	u64 end_ns;
 
 	if (seen->why == AW_WHY_SENT)
@@ -235,7 +235,7 @@ static struct aw_order on_sent(struct aw_a3 *s, const struct aw_params *p,
 	} else if (s->phase == AW_A3_COUNTING && !s->isp_left &&
 		   !(seen->flags & AW_SEEN_HOLE)) { /* [D-08] */
 		s->phase = AW_A3_SAMPLING;
-		s->timer_ns = aw_add_ns(seen->now_ns, round_and_half_ns(seen));
+		s->timer_ns = aw_add_ns(seen->now_ns, 3 * half_rtt_ns(seen));
 		return sample(s, seen);
 	} else if (s->phase == AW_A3_SAMPLING) {
 		/* [D-06] [D-07] [S5.9] */

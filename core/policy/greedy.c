@@ -49,6 +49,7 @@ static struct aw_order order(void *state, const struct aw_params *p,
 			     const struct aw_seen *seen)
 {
 	struct greedy *s = state;
+	u64 left_ns;
 
 	(void)p;
 	wait(s, seen->now_ns);
@@ -58,10 +59,11 @@ static struct aw_order order(void *state, const struct aw_params *p,
 		return aw_order(1, 0);
 	}
 	s->packets = aw_price_packets(s->packets, seen->new_segments);
-	/* [S2.6] */
-	if (s->latency_ns >= s->price_ns || !s->packets)
+	/* [S2.6] the rest may be less than a ns for each packet */
+	left_ns = s->price_ns - aw_min_u64(s->price_ns, s->latency_ns);
+	if (left_ns < s->packets || !s->packets)
 		return aw_now(AW_REASON_LATENCY);
-	return aw_order(1, aw_div64(s->price_ns - s->latency_ns, s->packets));
+	return aw_order(1, aw_div64(left_ns, s->packets));
 }
 
 const struct aw_policy aw_policy_greedy = {

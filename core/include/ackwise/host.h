@@ -68,18 +68,20 @@ struct aw_host {
 	void (*on_ack_sent)(struct aw_conn *conn, const struct aw_event *e);
 };
 
-/* What came since the last question, for a policy. */
+/* What came, for a policy; new_*: since the last question. */
 struct aw_account {
-	u64 last_ns; /* the last arrival; 0: none yet */
-	u32 bytes, segments, arrivals;
+	u64 last_ns;     /* the last arrival; 0: none yet */
+	u32 bytes;       /* in order, modulo 2^32, as rcv_nxt counts */
+	u32 asked_bytes; /* their number at the last question */
+	u32 segments, arrivals;
 	u32 gap_ns;
 	u32 flags; /* AW_SEEN_* */
 };
 
 /* The sender's flight, measured whenever a question is asked. */
 struct aw_flight {
-	u64 round_start_ns;
-	u32 round_bytes; /* since the round began */
+	u64 start_ns;    /* of the round */
+	u32 start_bytes; /* the account's bytes then */
 	u32 bytes;       /* in one RTT of the last round; 0: not known */
 };
 
@@ -127,7 +129,8 @@ static inline bool aw_conn_ack_is_news(const struct aw_conn *conn, bool on_data)
 
 /*
  * host_params, params: as aw_params_init() sets them, or changed within their ranges.
- * policy: NULL, the host alone; else valid.  e: only time, random bits and rcv_mss_bytes are read.  Cannot fail.
+ * policy: NULL, the host alone; else valid.  e: time and random bits; MSS, window, RTT
+ * and RTO for the first order, as far as they are known, else 0.  Cannot fail.
  */
 void aw_conn_init(struct aw_conn *conn, const struct aw_host *host,
 		  const struct aw_params *host_params, const struct aw_policy *policy,
@@ -148,15 +151,28 @@ static inline u32 aw_may_wait_bytes(const struct aw_conn *conn, u32 own_bytes)
 	return conn->order.bytes ? conn->order.bytes - 1 : own_bytes;
 }
 
+/* Does a read mean a question? */
+static inline bool aw_asks_on_read(const struct aw_conn *conn)
+{
+	return conn->policy && conn->policy->asked_on_read &&
+	       conn->owed_since_ns != AW_NEVER_NS;
+}
+
 /*
- * Asks the policy while an ACK is owed and puts its order in force.  AW_SEND_NOW, or
- * AW_WAIT until the order's time is up (AW_NEVER_NS: the host's own time).
+ * Asks the policy while an ACK is owed, unless one is promised.  AW_SEND_NOW; else
+ * AW_NOTHING, and the order in force may wait.
  */
 struct aw_verdict aw_ask(struct aw_conn *conn, enum aw_why why,
 			 const struct aw_event *e);
 
-/* The verdict while the order's time runs; starts it. */
-struct aw_verdict aw_order_wait(struct aw_conn *conn, const struct aw_event *e);
+/* AW_WAIT until the order's time is up, AW_SEND_NOW if it was and the policy says so;
+ * AW_NOTHING: the host's own time counts. */
+struct aw_verdict aw_order_time(struct aw_conn *conn, const struct aw_event *e);
+static inline struct aw_verdict aw_order_wait(struct aw_conn *conn,
+					      const struct aw_event *e)
+{
+	return conn->order.delay_ns ? aw_order_time(conn, e) : aw_nothing();
+}
 
 /*
  * Duties: what the RFCs require of every host, whatever its policy.  v, or an earlier

@@ -50,4 +50,10 @@ static inline struct aw_verdict aw_nothing(void)
 	return aw_verdict_make(AW_NEVER_NS, AW_NOTHING, AW_REASON_NONE);
 }
 
+static inline struct aw_verdict aw_by_duty(struct aw_verdict v)
+{
+	v.by_duty = 1;
+	return v;
+}
+
 #endif /* ACKWISE_VERDICT_H */
