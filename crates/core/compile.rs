@@ -32,14 +32,14 @@ fn compiler(include: &Path, policy: &Path) -> cc::Build {
     one
 }
 
-/// Compiles every C file of `core` and its `policy` folder whose object is older than the file, any
-/// header or this build script, or was made by another compiler or with other flags. With `whole_archive`, the linker includes the whole library,
-/// wherever it is on its command line.
+/// Compiles every C file of `core` and of its folders `policy` and `host` whose object is older than
+/// the file, any header or this build script, or was made by another compiler or with other flags.
+/// With `whole_archive`, the linker includes the whole library, wherever it is on its command line.
 pub fn compile(core: &Path, whole_archive: bool) {
-    let (include, policy) = (core.join("include"), core.join("policy"));
+    let (include, policy, host) = (core.join("include"), core.join("policy"), core.join("host"));
     let declared = include.join("ackwise");
     // Not the whole of core/, because tests write into core/build.
-    for path in [&declared, &core.join("policies"), &policy] {
+    for path in [&declared, &core.join("policies"), &policy, &host] {
         println!("cargo:rerun-if-changed={}", path.display());
     }
     let listed = Command::new("sh").arg(core.join("policies")).arg("--check").status();
@@ -63,7 +63,7 @@ pub fn compile(core: &Path, whole_archive: bool) {
     if whole_archive {
         library.link_lib_modifier("+whole-archive");
     }
-    for (folder, part) in [(core, "core"), (&policy, "policy")] {
+    for (folder, part) in [(core, "core"), (&policy, "policy"), (&host, "host")] {
         for file in files(folder, "c") {
             println!("cargo:rerun-if-changed={}", file.display());
             let stem = file.file_stem().expect("named").to_string_lossy();

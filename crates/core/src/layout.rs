@@ -5,7 +5,9 @@
 //! library itself contains nothing for this.
 
 use super::*;
+use crate::entry::{RawParam, RawValue};
 use std::collections::BTreeMap;
+use std::ffi::c_void;
 use std::mem::{align_of, offset_of, size_of};
 use std::path::Path;
 use std::process::Command;
@@ -82,20 +84,30 @@ fn an_event_looks_the_same_from_both_sides() {
         "wnd_max_bytes" = wnd_max_bytes, "rcv_mss_bytes" = rcv_mss_bytes,
         "mss_max_bytes" = mss_max_bytes, "rtt_us" = rtt_us, "rto_us" = rto_us,
         "delay_max_us" = delay_max_us, "segments" = segments, "flags" = flags, "kind" = kind,
-        "order" = order, "sack_delay_us" = sack_delay_us,
+        "seq" = seq, "sack_delay_us" = sack_delay_us,
     });
 }
 
 #[test]
 fn a_verdict_and_a_connection_look_the_same_from_both_sides() {
     mirror!("aw_verdict" = RawVerdict {
-        "deadline_ns" = deadline_ns, "action" = action, "reason" = reason, "by_rail" = by_rail,
+        "deadline_ns" = deadline_ns, "action" = action, "reason" = reason, "by_duty" = by_duty,
         "reserved" = reserved, "reserved_word" = reserved_word,
     });
     mirror!("aw_conn" = RawConn {
-        "policy" = policy, "params" = params, "owed_since_ns" = owed_since_ns, "pending" = pending,
-        "rails" = rails, "flight" = flight, "compress" = compress, "news" = news,
-        "reserved" = reserved, "state" = state,
+        "host" = host, "policy" = policy, "host_params" = host_params, "params" = params,
+        "owed_since_ns" = owed_since_ns, "due_ns" = due_ns, "pending" = pending, "order" = order,
+        "account" = account, "flight" = flight, "compress" = compress,
+        "unacked_bytes" = unacked_bytes, "news" = news, "unbounded" = unbounded,
+        "host_state" = host_state, "state" = state,
+    });
+    mirror!("aw_order" = RawOrder { "bytes" = bytes, "delay_ns" = delay_ns });
+    mirror!("aw_account" = RawAccount {
+        "last_ns" = last_ns, "bytes" = bytes, "segments" = segments, "arrivals" = arrivals,
+        "gap_ns" = gap_ns, "flags" = flags,
+    });
+    mirror!("aw_flight" = RawFlight {
+        "round_start_ns" = round_start_ns, "round_bytes" = round_bytes, "bytes" = bytes,
     });
     mirror!("aw_compress" = RawCompress {
         "duplicate_acks" = duplicate_acks, "waiting" = waiting,
@@ -103,7 +115,7 @@ fn a_verdict_and_a_connection_look_the_same_from_both_sides() {
 }
 
 #[test]
-fn a_policy_and_its_parameters_look_the_same_from_both_sides() {
+fn hosts_policies_and_their_parameters_look_the_same_from_both_sides() {
     mirror!("aw_param" = RawParam {
         "name" = name, "unit" = unit, "text" = text, "min" = min, "max" = max, "initial" = initial,
     });
@@ -112,12 +124,17 @@ fn a_policy_and_its_parameters_look_the_same_from_both_sides() {
     mirror!("aw_policy" = RawPolicy {
         "name" = name, "summary" = summary, "source" = source, "params" = params,
         "values" = values, "params_count" = params_count, "values_count" = values_count,
-        "state_bytes" = state_bytes, "acks_per_round" = acks_per_round,
-        "uses_random" = uses_random, "wnd_use" = wnd_use, "init" = init, "on_data" = on_data,
-        "on_deadline" = on_deadline, "on_app_read" = on_app_read, "on_ack_sent" = on_ack_sent,
-        "observe" = observe,
+        "state_bytes" = state_bytes, "uses_random" = uses_random, "asked_on_read" = asked_on_read,
+        "reads_arrivals" = reads_arrivals, "init" = init, "order" = order, "observe" = observe,
     });
     assert_eq!(offset_of!(RawPolicy, observe) + size_of::<*const c_void>(), size_of::<RawPolicy>());
+    mirror!("aw_host" = RawHost {
+        "name" = name, "summary" = summary, "source" = source, "params" = params,
+        "params_count" = params_count, "wnd_use" = wnd_use, "uses_random" = uses_random,
+        "unbounded" = unbounded, "init" = init, "on_data" = on_data,
+        "on_deadline" = on_deadline, "on_app_read" = on_app_read, "on_ack_sent" = on_ack_sent,
+    });
+    assert_eq!(offset_of!(RawHost, on_ack_sent) + size_of::<*const c_void>(), size_of::<RawHost>());
 }
 
 /// Statements that print `NAME NUMBER` for each pair.
@@ -135,11 +152,11 @@ fn constants_have_the_same_values_on_both_sides() {
         ("AW_EVENT_DEADLINE", EventKind::Deadline as usize),
         ("AW_EVENT_APP_READ", EventKind::AppRead as usize),
         ("AW_EVENT_KINDS", 4),
-        ("AW_ORDER_IN", Order::In as usize),
-        ("AW_ORDER_HOLE", Order::Hole as usize),
-        ("AW_ORDER_FILLS", Order::Fills as usize),
-        ("AW_ORDER_DUPLICATE", Order::Duplicate as usize),
-        ("AW_ORDERS", 4),
+        ("AW_SEQ_IN", Seq::In as usize),
+        ("AW_SEQ_HOLE", Seq::Hole as usize),
+        ("AW_SEQ_FILLS", Seq::Fills as usize),
+        ("AW_SEQ_DUPLICATE", Seq::Duplicate as usize),
+        ("AW_SEQS", 4),
         ("AW_FLAG_PSH", flag::PSH.into()),
         ("AW_FLAG_FIN", flag::FIN.into()),
         ("AW_FLAG_CE_CHANGE", flag::CE_CHANGE.into()),
@@ -150,12 +167,13 @@ fn constants_have_the_same_values_on_both_sides() {
         ("AW_FLAG_READER_WAITS", flag::READER_WAITS.into()),
         ("AW_FLAG_DELACK", flag::DELACK.into()),
         ("AW_STATE_MAX_BYTES", STATE_MAX_BYTES),
+        ("AW_HOST_STATE_MAX_BYTES", HOST_STATE_MAX_BYTES),
         ("AW_PARAMS_MAX", PARAMS_MAX),
         ("AW_VALUES_MAX", VALUES_MAX),
         ("AW_NEVER_NS", NEVER_NS as usize),
-        ("AW_MAX_DELAY_NS", MAX_DELAY_NS as usize),
-        ("AW_COMPRESS_DELAY_US", COMPRESS_DELAY_US.into()),
-        ("AW_COMPRESS_SEGMENTS", COMPRESS_SEGMENTS.into()),
+        ("AW_DELAY_MIN_NS", DELAY_MIN_NS as usize),
+        ("AW_DELAY_MAX_NS", DELAY_MAX_NS as usize),
+        ("AW_WND_USE_NEVER", WND_USE_NEVER.into()),
         ("AW_WND_USE_ALWAYS", WND_USE_ALWAYS.into()),
         ("AW_WAIT", WAIT.into()),
         ("AW_ACTIONS", 3),
@@ -185,22 +203,10 @@ fn each_number_of_an_action_means_the_same_on_both_sides() {
             deadline_ns: 7,
             action: c[name] as u8,
             reason: 0,
-            by_rail: 0,
+            by_duty: 0,
             reserved: 0,
             reserved_word: 0,
         };
         assert_eq!(Verdict::from(raw).action, expected, "{name}");
     }
-}
-
-#[test]
-fn rails_have_the_same_bits_on_both_sides() {
-    let c_name = |rail: &str| format!("AW_RAIL_{}", rail.to_uppercase().replace('-', "_"));
-    let names: Vec<String> = rails().map(|r| c_name(r.name)).collect();
-    let all: u32 = rails().map(|r| r.bit).sum();
-    let mut pairs: Vec<(&str, usize)> =
-        names.iter().zip(rails()).map(|(n, r)| (n.as_str(), r.bit as usize)).collect();
-    pairs.push(("AW_RAILS_DEFAULT", default_rails() as usize));
-    pairs.push(("AW_RAILS_ALL", all as usize));
-    numbers(&pairs);
 }

@@ -1,34 +1,38 @@
 // SPDX-License-Identifier: MIT
-//! Safe binding of the C policy core: event in, verdict out.
+//! Safe binding of the C core: event in, verdict out. A host keeps the rules of TCP, and a policy may
+//! place orders with it.
 //!
 //! The layouts below mirror `core/include/ackwise/*.h`; the tests compare them with the C
 //! compiler's layout.
 #![deny(missing_docs)]
 
+mod entry;
 #[cfg(test)]
 mod layout;
 pub mod ranges;
+mod share;
 
 #[cfg(test)]
 use ackwise_link as _;
+pub use entry::{Entry, Host, Param, Policy, Value};
+use entry::{RawHost, RawParams, RawPolicy};
 use std::collections::BTreeMap;
-use std::ffi::{c_char, c_void, CStr, CString};
-use std::fmt;
+use std::ffi::{c_char, CStr};
+use std::mem::MaybeUninit;
+use std::ptr;
 use std::sync::Arc;
 
-/// Private state a policy may use, in bytes (`AW_STATE_MAX_BYTES`).
-pub const STATE_MAX_BYTES: usize = 64;
+const STATE_MAX_BYTES: usize = 64;
+const HOST_STATE_MAX_BYTES: usize = 24;
 const PARAMS_MAX: usize = 8;
 const VALUES_MAX: usize = 4;
 /// A deadline that never comes.
 pub const NEVER_NS: u64 = u64::MAX;
-/// The longest delay of an ACK that rail MAX_DELAY allows (`AW_MAX_DELAY_NS`).
-pub const MAX_DELAY_NS: u64 = 500_000_000;
-/// Maximum delay of ACKs for segments above a hole, in microseconds (`AW_COMPRESS_DELAY_US`), and
-/// maximum number of such segments per ACK (`AW_COMPRESS_SEGMENTS`).
-const COMPRESS_DELAY_US: u16 = 1000;
-const COMPRESS_SEGMENTS: u8 = 44;
-/// `AW_WND_USE_ALWAYS`.
+/// The longest delay of an ACK (`AW_DELAY_MAX_NS`; RFC 9293, 3.8.6.3).
+pub const DELAY_MAX_NS: u64 = 500_000_000;
+/// The shortest time of an order (`AW_DELAY_MIN_NS`).
+pub const DELAY_MIN_NS: u64 = 50_000;
+const WND_USE_NEVER: u8 = 0;
 const WND_USE_ALWAYS: u8 = 2;
 
 /// What happened (`enum aw_event_kind`).
@@ -45,10 +49,10 @@ pub enum EventKind {
     AppRead = 3,
 }
 
-/// Where a segment falls in sequence space (`enum aw_order`; RFC 9293, 3.10.7.4).
+/// Where a segment falls in sequence space (`enum aw_seq`; RFC 9293, 3.10.7.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Order {
+pub enum Seq {
     /// Advances RCV.NXT; no hole was open.
     In = 0,
     /// Above RCV.NXT: data before it is missing.
@@ -81,14 +85,15 @@ pub mod flag {
     pub const DELACK: u16 = 0x100;
 }
 
-/// One event for the policy (`struct aw_event`). Quantities are those after the event: with
+/// One event at a socket (`struct aw_event`). Quantities are those after the event: with
 /// [`EventKind::Data`], `unacked_bytes` includes the segment.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Event {
     /// Monotonic time, never less than in the previous event.
     pub now_ns: u64,
-    /// 32 uniform bits, fresh for every event; 0 unless [`Policy::uses_random`].
+    /// 32 uniform bits, fresh for every event; 0 unless [`Policy::uses_random`]
+    /// (a host may read those of the first event).
     pub random: u32,
     /// Data: payload of the segment. Read: bytes copied. Otherwise 0.
     pub bytes: u32,
@@ -119,7 +124,7 @@ pub struct Event {
     /// What the event is.
     pub kind: EventKind,
     /// Data: where the segment falls in sequence space.
-    pub order: Order,
+    pub seq: Seq,
     /// Data above a hole: how long the segment may wait for an ACK, in microseconds; 0: not at all
     /// (see [`Conn::sack_delay_us`]).
     pub sack_delay_us: u16,
@@ -145,7 +150,7 @@ impl Event {
             segments: 1,
             flags: 0,
             kind,
-            order: Order::In,
+            seq: Seq::In,
             sack_delay_us: 0,
         }
     }
@@ -178,7 +183,8 @@ impl Reason {
         // SAFETY: the core returns a static string for every number.
         unsafe { static_str(aw_reason_text(self.0.into())) }
     }
-    /// Origin of the reason: "wait", "policy", "rail" or "driver".
+    /// Origin of the reason: "wait", "policy" (or the host in its place), "duty" (of the host, whatever
+    /// the policy) or "driver".
     pub fn source(self) -> &'static str {
         // SAFETY: the core returns a static string for every number.
         unsafe { static_str(aw_reason_source(self.0.into())) }
@@ -197,8 +203,8 @@ pub struct Verdict {
     pub action: Action,
     /// Why now; or why not, while the ACK waits or none is owed.
     pub reason: Reason,
-    /// Whether a rail made the verdict earlier than the policy's own.
-    pub by_rail: bool,
+    /// Whether a duty of the host set the action or the time.
+    pub by_duty: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -207,7 +213,7 @@ struct RawVerdict {
     deadline_ns: u64,
     action: u8,
     reason: u8,
-    by_rail: u8,
+    by_duty: u8,
     reserved: u8,
     reserved_word: u32,
 }
@@ -223,61 +229,34 @@ impl From<RawVerdict> for Verdict {
             2 => Action::SendNow,
             _ => Action::Nothing,
         };
-        Verdict { action, reason: Reason(raw.reason), by_rail: raw.by_rail != 0 }
+        Verdict { action, reason: Reason(raw.reason), by_duty: raw.by_duty != 0 }
     }
 }
 
+#[derive(Clone)]
 #[repr(C)]
-struct RawParam {
-    name: *const c_char,
-    unit: *const c_char,
-    text: *const c_char,
-    min: u32,
-    max: u32,
-    initial: u32,
+struct RawOrder {
+    bytes: u32,
+    delay_ns: u32,
 }
 
+#[derive(Clone)]
 #[repr(C)]
-struct RawValue {
-    name: *const c_char,
-    unit: *const c_char,
-    text: *const c_char,
+struct RawAccount {
+    last_ns: u64,
+    bytes: u32,
+    segments: u32,
+    arrivals: u32,
+    gap_ns: u32,
+    flags: u32,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 #[repr(C)]
-struct RawParams {
-    value: [u32; PARAMS_MAX],
-}
-
-#[repr(C)]
-struct RawPolicy {
-    name: *const c_char,
-    summary: *const c_char,
-    source: *const c_char,
-    params: *const RawParam,
-    values: *const RawValue,
-    params_count: u8,
-    values_count: u8,
-    state_bytes: u8,
-    acks_per_round: u8,
-    uses_random: u8,
-    wnd_use: u8,
-    init: *const c_void,
-    on_data: *const c_void,
-    on_deadline: *const c_void,
-    on_app_read: *const c_void,
-    on_ack_sent: *const c_void,
-    observe: Option<unsafe extern "C" fn(*const c_void, *const RawParams, *mut u32)>,
-}
-
-impl RawPolicy {
-    /// Whether every read must be reported: it may change the policy's verdict or use a random
-    /// number.
-    #[inline]
-    fn is_told_of_reads(&self) -> bool {
-        !self.on_app_read.is_null() || self.uses_random != 0
-    }
+struct RawFlight {
+    round_start_ns: u64,
+    round_bytes: u32,
+    bytes: u32,
 }
 
 #[derive(Clone)]
@@ -290,33 +269,34 @@ struct RawCompress {
 #[derive(Clone)]
 #[repr(C)]
 struct RawConn {
+    host: *const RawHost,
     policy: *const RawPolicy,
+    host_params: *const RawParams,
     params: *const RawParams,
     owed_since_ns: u64,
+    due_ns: u64,
     pending: RawVerdict,
-    rails: u32,
-    flight: [u32; 3],
+    order: RawOrder,
+    account: RawAccount,
+    flight: RawFlight,
     compress: RawCompress,
+    unacked_bytes: u32,
     news: u8,
-    reserved: u8,
+    unbounded: u8,
+    host_state: [u64; HOST_STATE_MAX_BYTES / 8],
     state: [u64; STATE_MAX_BYTES / 8],
 }
 
 extern "C" {
-    fn aw_rail_name(bit: u32) -> *const c_char;
-    fn aw_rail_text(bit: u32) -> *const c_char;
-    fn aw_rail_set(bit: u32) -> *const c_char;
     fn aw_reason_label(reason: u32) -> *const c_char;
     fn aw_reason_text(reason: u32) -> *const c_char;
     fn aw_reason_source(reason: u32) -> *const c_char;
-    fn aw_policy_at(index: u32) -> *const RawPolicy;
-    fn aw_policy_find(name: *const c_char) -> *const RawPolicy;
-    fn aw_params_init(policy: *const RawPolicy, p: *mut RawParams);
     fn aw_conn_init(
         conn: *mut RawConn,
+        host: *const RawHost,
+        host_params: *const RawParams,
         policy: *const RawPolicy,
         params: *const RawParams,
-        rails: u32,
         e: *const Event,
     );
     fn aw_decide(conn: *mut RawConn, e: *const Event) -> RawVerdict;
@@ -330,370 +310,212 @@ unsafe fn static_str(s: *const c_char) -> &'static str {
     CStr::from_ptr(s).to_str().unwrap_or("")
 }
 
-/// A policy of the core's registry.
-#[derive(Clone, Copy)]
-pub struct Policy(&'static RawPolicy);
-
-// SAFETY: registry entries are constant data.
-unsafe impl Send for Policy {}
-// SAFETY: registry entries are constant data.
-unsafe impl Sync for Policy {}
-
-/// One parameter of a policy.
-#[derive(Clone, Copy, Debug)]
-pub struct Param {
-    /// Name with the unit as its suffix, such as "delay_ms".
-    pub name: &'static str,
-    /// Unit of all values: "segments", "ms", "bytes", "1/1000" or "choice".
-    pub unit: &'static str,
-    /// One sentence: what the parameter does.
-    pub text: &'static str,
-    /// The smallest value allowed.
-    pub min: u32,
-    /// The largest value allowed.
-    pub max: u32,
-    /// The default.
-    pub initial: u32,
-}
-
-/// One value of a policy's state that can be observed from outside.
-#[derive(Clone, Copy, Debug)]
-pub struct Value {
-    /// Name with the unit as its suffix, such as "rate_segments".
-    pub name: &'static str,
-    /// Unit of the value, as in [`Param::unit`].
-    pub unit: &'static str,
-    /// One sentence; says what 0 means where that is special.
-    pub text: &'static str,
-}
-
-impl fmt::Debug for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Policy").field(&self.name()).finish()
-    }
-}
-
-impl Policy {
-    /// All policies in the registry's order.
-    pub fn all() -> impl Iterator<Item = Policy> {
-        // SAFETY: the core returns NULL past the end, otherwise constant data.
-        (0u32..).map_while(|i| unsafe { aw_policy_at(i).as_ref() }.map(Policy))
-    }
-
-    /// The policy with this name, in lower case; None if there is none.
-    pub fn find(name: &str) -> Option<Policy> {
-        let name = CString::new(name).ok()?;
-        // SAFETY: a valid string in, NULL or constant data out.
-        unsafe { aw_policy_find(name.as_ptr()).as_ref() }.map(Policy)
-    }
-
-    /// One lower-case word, the same in files, on the command line and in sysctls.
-    pub fn name(&self) -> &'static str {
-        // SAFETY: registry strings are constant.
-        unsafe { static_str(self.0.name) }
-    }
-    /// Whether this is the kernel's own code, without calls to a policy.
-    pub fn is_stock(&self) -> bool {
-        self.name() == "linux"
-    }
-    /// One line for lists.
-    pub fn summary(&self) -> &'static str {
-        // SAFETY: registry strings are constant.
-        unsafe { static_str(self.0.summary) }
-    }
-    /// The RFC section or the page of `spec/` that the policy follows.
-    pub fn source(&self) -> &'static str {
-        // SAFETY: registry strings are constant.
-        unsafe { static_str(self.0.source) }
-    }
-    /// Whether the policy reads [`Event::random`] after connection setup; if not, it may be 0.
-    pub fn uses_random(&self) -> bool {
-        self.0.uses_random != 0
-    }
-    /// Private state of one connection, at most [`STATE_MAX_BYTES`].
-    pub fn state_bytes(&self) -> usize {
-        self.0.state_bytes.into()
-    }
-
-    /// The parameters, in the order of their values in [`Params`].
-    pub fn params(&self) -> Vec<Param> {
-        (0..usize::from(self.0.params_count))
-            .map(|i| {
-                // SAFETY: params holds params_count constant entries.
-                let raw = unsafe { &*self.0.params.add(i) };
-                // SAFETY: the strings of the parameters are constant.
-                unsafe {
-                    Param {
-                        name: static_str(raw.name),
-                        unit: static_str(raw.unit),
-                        text: static_str(raw.text),
-                        min: raw.min,
-                        max: raw.max,
-                        initial: raw.initial,
-                    }
-                }
-            })
-            .collect()
-    }
-
-    /// Descriptions of the numbers that [`Conn::observe`] returns, in the same order.
-    pub fn values(&self) -> Vec<Value> {
-        (0..usize::from(self.0.values_count))
-            .map(|i| {
-                // SAFETY: values holds values_count constant entries.
-                let raw = unsafe { &*self.0.values.add(i) };
-                // SAFETY: the strings of the values are constant.
-                unsafe {
-                    Value {
-                        name: static_str(raw.name),
-                        unit: static_str(raw.unit),
-                        text: static_str(raw.text),
-                    }
-                }
-            })
-            .collect()
-    }
-
-    /// Parameter values: the defaults, overridden by `named`.
-    ///
-    /// # Errors
-    /// An unknown name or a value out of range; the message gives the valid choices.
-    pub fn configure<'a>(&self, named: impl IntoIterator<Item = (&'a str, u32)>) -> Result<Params, String> {
-        let mut raw = RawParams { value: [0; PARAMS_MAX] };
-        // SAFETY: both point to valid data.
-        unsafe { aw_params_init(self.0, &mut raw) };
-        let params = self.params();
-        for (name, value) in named {
-            let i = params.iter().position(|p| p.name == name).ok_or_else(|| {
-                let names: Vec<_> = params.iter().map(|p| p.name).collect();
-                format!(
-                    "policy {}: no parameter \"{name}\"; it has: {}",
-                    self.name(),
-                    if names.is_empty() { "none".into() } else { names.join(", ") }
-                )
-            })?;
-            let p = &params[i];
-            if value < p.min || value > p.max {
-                return Err(format!(
-                    "policy {}: {name} = {value} is out of range; give {} to {} {}",
-                    self.name(),
-                    p.min,
-                    p.max,
-                    p.unit
-                ));
-            }
-            raw.value[i] = value;
-        }
-        Ok(Params(Arc::new(raw)))
-    }
-}
-
-/// Parameter values, shared by any number of connections.
-#[derive(Clone)]
-pub struct Params(Arc<RawParams>);
-
-/// A protocol duty towards the peer that every policy must fulfil (core/include/ackwise/rails.def).
-#[derive(Clone, Copy, Debug)]
-pub struct Rail {
-    /// The name on the command line and in plans, such as "max-delay".
-    pub name: &'static str,
-    /// One bit of the set of rails in force.
-    pub bit: u32,
-    /// One sentence: what the rail ensures.
-    pub text: &'static str,
-    /// The smallest set that contains it: "default", "network" or "all".
-    pub set: &'static str,
-}
-
-/// Every rail, in the order of its bit.
-pub fn rails() -> impl Iterator<Item = Rail> {
-    // SAFETY: the core returns a static string for every rail, null after the last.
-    let word = |of: unsafe extern "C" fn(u32) -> *const c_char, number| unsafe {
-        let text = of(number);
-        (!text.is_null()).then(|| static_str(text))
-    };
-    (0..u32::BITS).map_while(move |number| {
-        Some(Rail {
-            name: word(aw_rail_name, number)?,
-            bit: 1 << number,
-            text: word(aw_rail_text, number)?,
-            set: word(aw_rail_set, number)?,
-        })
-    })
-}
-
-/// Bits of the rails in force unless others are named.
-pub fn default_rails() -> u32 {
-    rails().filter(|r| r.set == "default").map(|r| r.bit).sum()
-}
-
-/// Bits of the rails with these names.
-///
-/// # Errors
-/// An unknown name; the message lists the known ones.
-pub fn rails_by_name<S: AsRef<str>>(names: &[S]) -> Result<u32, String> {
-    names.iter().try_fold(0, |set, name| {
-        let name = name.as_ref();
-        rails().find(|r| r.name == name).map(|r| set | r.bit).ok_or_else(|| {
-            let known: Vec<_> = rails().map(|r| r.name).collect();
-            format!("no rail \"{name}\"; there are: {}", known.join(", "))
-        })
-    })
-}
-
-/// A policy by name with its parameters and rails, in the form that callers write.
+/// A receiver's rules in the form that callers write: a policy on a host, or a host alone.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Written")]
 pub struct PolicyChoice {
-    /// The name of the policy, see [`Policy::find`].
+    /// The name of a policy, or of a host that stands alone ([`Entry::find`]).
     pub name: String,
-    /// Parameter name to value; parameters not named keep their default.
-    #[serde(default)]
+    /// Parameters of what is named: name to value; those not given keep their default.
     pub params: BTreeMap<String, u32>,
-    /// Names of the rails in force; None: the default set.
+    /// The host on which a policy stands; None: `linux`.
+    pub host: Option<String>,
+    /// Whether the sender's flight and window bound the orders of a policy; if not, as in published
+    /// algorithms, only the longest delay does.
+    pub clamp: bool,
+}
+
+/// [`PolicyChoice`] as it is read.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    name: String,
     #[serde(default)]
-    pub rails: Option<Vec<String>>,
+    params: BTreeMap<String, u32>,
+    #[serde(default)]
+    host: Option<String>,
+    #[serde(default = "yes")]
+    clamp: bool,
+    #[serde(default)]
+    rails: Option<serde::de::IgnoredAny>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl TryFrom<Written> for PolicyChoice {
+    type Error = &'static str;
+
+    fn try_from(w: Written) -> Result<Self, Self::Error> {
+        if w.rails.is_some() {
+            return Err("there are no \"rails\": they are duties of the host, which always keeps them; \
+                        \"clamp\": false lifts the bounds of flight and window");
+        }
+        Ok(PolicyChoice { name: w.name, params: w.params, host: w.host, clamp: w.clamp })
+    }
 }
 
 impl Default for PolicyChoice {
-    /// The policy of a host that is not configured otherwise.
+    /// A host that is not configured otherwise.
     fn default() -> Self {
-        PolicyChoice::new("linux")
+        PolicyChoice::new(LINUX)
     }
 }
+
+/// The host unless another is named.
+const LINUX: &str = "linux";
 
 impl PolicyChoice {
-    /// A policy with default parameters and rails.
+    /// A policy on `linux`, or a host alone, with default parameters.
     pub fn new(name: &str) -> Self {
-        PolicyChoice { name: name.to_owned(), params: BTreeMap::new(), rails: None }
+        PolicyChoice { name: name.to_owned(), params: BTreeMap::new(), host: None, clamp: true }
     }
 
-    /// The policy, parameters and rails that these names refer to.
+    /// What these names refer to.
     ///
     /// # Errors
-    /// An unknown policy, parameter or rail, or a value out of range; the message gives the valid
-    /// choices.
+    /// An unknown policy, host or parameter, a value out of range, or a host that would stand on
+    /// another; the message gives the valid choices.
     pub fn resolve(&self) -> Result<Resolved, String> {
-        let policy = Policy::find(&self.name).ok_or_else(|| {
-            let known: Vec<_> = Policy::all().map(|p| p.name()).collect();
-            format!("no policy \"{}\"; there are: {}", self.name, known.join(", "))
+        let known = |names: Vec<_>| names.join(", ");
+        let entry = Entry::find(&self.name).ok_or_else(|| {
+            let names = known(Entry::all().map(|e| e.name()).collect());
+            format!("no policy or host \"{}\"; there are: {names}", self.name)
         })?;
-        let params = policy.configure(self.params.iter().map(|(name, &value)| (name.as_str(), value)))?;
-        let rails = match &self.rails {
-            Some(names) => rails_by_name(names)?,
-            None => default_rails(),
+        let params = entry.configure(self.params.iter().map(|(name, &value)| (name.as_str(), value)))?;
+        let mut setting = match (entry, self.host.as_deref()) {
+            (Entry::Host(host), Some(named)) if named != host.name() => {
+                return Err(format!("{} is a host and cannot stand on host {named}", host.name()));
+            }
+            (Entry::Host(host), _) => {
+                Setting { host: *host.0, policy: None, host_params: params, params: RawParams::default() }
+            }
+            (Entry::Policy(policy), named) => {
+                let named = named.unwrap_or(LINUX);
+                let host = Host::find(named).ok_or_else(|| {
+                    let names = known(Host::all().map(|h| h.name()).collect());
+                    format!("no host \"{named}\"; there are: {names}")
+                })?;
+                Setting { host: *host.0, policy: Some(policy), host_params: host.defaults(), params }
+            }
         };
-        Ok(Resolved { policy, params, rails })
+        if !self.clamp {
+            setting.host.unbounded = 1;
+        }
+        Ok(Resolved(Arc::new(setting)))
     }
 }
 
-/// A policy with its parameters and rails, ready for connections.
-#[derive(Clone)]
-pub struct Resolved {
-    /// The policy.
-    pub policy: Policy,
-    /// Its parameter values.
-    pub params: Params,
-    /// Bits of the rails in force ([`Rail::bit`]).
-    pub rails: u32,
+struct Setting {
+    /// With the choice's own `unbounded`.
+    host: RawHost,
+    policy: Option<Policy>,
+    host_params: RawParams,
+    params: RawParams,
 }
+
+// SAFETY: a setting is not changed, and its pointers lead to constant data.
+unsafe impl Send for Setting {}
+// SAFETY: as above.
+unsafe impl Sync for Setting {}
+
+/// A host and its policy, if any, with their parameters: ready for any number of connections.
+#[derive(Clone)]
+pub struct Resolved(Arc<Setting>);
 
 impl Resolved {
-    /// A new connection; `e` supplies time and random bits.
+    /// The name of the host.
+    pub fn host(&self) -> &'static str {
+        self.0.host.name()
+    }
+
+    /// The policy; None: the host alone.
+    pub fn policy(&self) -> Option<Policy> {
+        self.0.policy
+    }
+
+    /// The name of the policy or, without one, of the host.
+    pub fn name(&self) -> &'static str {
+        self.0.policy.map_or(self.host(), |p| p.name())
+    }
+
+    /// Whether the sender's flight and window bound the orders of the policy; false without one.
+    pub fn is_clamped(&self) -> bool {
+        self.0.policy.is_some() && self.0.host.unbounded == 0
+    }
+
+    /// A new connection; `e` supplies time, random bits and the segment size.
     pub fn connect(&self, e: &Event) -> Conn {
-        Conn::new(self.policy, &self.params, self.rails, e)
+        let (setting, policy) = (self.clone(), self.0.policy);
+        let mut raw = MaybeUninit::uninit();
+        // SAFETY: aw_conn_init writes the whole connection; the setting is stored beside it and
+        // outlives it.
+        let raw = unsafe {
+            let (host, s) = (&setting.0.host, &setting.0);
+            let policy = policy.map_or(ptr::null(), |p| ptr::from_ref(p.0));
+            aw_conn_init(raw.as_mut_ptr(), host, &s.host_params, policy, &s.params, e);
+            raw.assume_init()
+        };
+        Conn { raw, setting }
     }
 }
 
-/// One connection's policy, state and rails. A clone is independent.
+/// One connection: its host's state, its policy's, and the verdict in force. A clone is independent.
 #[derive(Clone)]
 pub struct Conn {
     raw: RawConn,
-    params: Params,
+    setting: Resolved,
 }
 
-// SAFETY: its pointers lead to constant data and to `params`, which is immutable.
+// SAFETY: its pointers lead to constant data and to `setting`, which is immutable.
 unsafe impl Send for Conn {}
 
 impl Conn {
-    /// A new connection; `e` supplies time and random bits.
-    pub fn new(policy: Policy, params: &Params, rails: u32, e: &Event) -> Conn {
-        let params = params.clone();
-        let empty =
-            RawVerdict { deadline_ns: 0, action: 0, reason: 0, by_rail: 0, reserved: 0, reserved_word: 0 };
-        let mut raw = RawConn {
-            policy: policy.0,
-            params: Arc::as_ptr(&params.0),
-            owed_since_ns: NEVER_NS,
-            pending: empty,
-            rails,
-            flight: [0; 3],
-            compress: RawCompress { duplicate_acks: 0, waiting: 0 },
-            news: 0,
-            reserved: 0,
-            state: [0; STATE_MAX_BYTES / 8],
-        };
-        // SAFETY: all pointers are valid; params is stored beside raw and outlives it.
-        unsafe { aw_conn_init(&mut raw, policy.0, Arc::as_ptr(&params.0), rails, e) };
-        Conn { raw, params }
-    }
-
     /// The verdict in force after event `e`.
     #[inline]
     pub fn decide(&mut self, e: &Event) -> Verdict {
-        debug_assert!(std::ptr::eq(self.raw.params, Arc::as_ptr(&self.params.0)));
+        debug_assert!(ptr::eq(self.raw.host, &self.setting.0.host));
         // SAFETY: raw was initialised by aw_conn_init; e is a valid event.
         unsafe { aw_decide(&mut self.raw, e) }.into()
     }
 
-    /// Whether a read must be reported to the policy, given how much of the window in the last ACK
-    /// is left and how large a window the buffer allows now. If false, it need not be (as in
-    /// `aw_decide`; the result may be true for more reads than necessary). A read is no news when
-    /// nothing is unacknowledged, or when the data arrived just now (`at_once`), so that everything
-    /// but the window is unchanged.
+    /// Whether a read must be reported, given how much of the window in the last ACK is left and how
+    /// large a window the buffer allows now. If false, it need not be (as in `aw_decide`; the result
+    /// may be true for more reads than necessary). A read is no news when nothing is unacknowledged,
+    /// or when the data arrived just now (`at_once`) and waits, so that everything but the window is
+    /// unchanged.
     #[inline]
     pub fn read_is_news(&self, wnd_left_bytes: u32, wnd_max_bytes: u32, at_once: bool) -> bool {
-        // SAFETY: the connection was created with an entry of the registry.
-        let policy = unsafe { &*self.raw.policy };
-        let is_owed = self.raw.owed_since_ns != NEVER_NS;
-        let stays = || {
-            at_once
-                && self.raw.pending.action == WAIT
-                && self.raw.compress.waiting == 0
-                && !policy.is_told_of_reads()
+        let (conn, setting) = (&self.raw, &self.setting.0);
+        let is_owed = conn.owed_since_ns != NEVER_NS;
+        let waits = || {
+            // Without an order, the host's own rules for pushed data apply.
+            let is_ordered = conn.order.bytes > conn.unacked_bytes || setting.host.wnd_use == WND_USE_NEVER;
+            let is_asked = setting.policy.is_some_and(|p| p.0.asked_on_read != 0);
+            conn.pending.action == WAIT && conn.compress.waiting == 0 && is_ordered && !is_asked
         };
-        is_owed && !stays() || policy.wnd_use == WND_USE_ALWAYS || wnd_left_bytes <= wnd_max_bytes / 2
+        is_owed && !(at_once && waits())
+            || setting.host.wnd_use == WND_USE_ALWAYS
+            || wnd_left_bytes <= wnd_max_bytes / 2
     }
 
-    /// [`Event::sack_delay_us`] on a host configured like Linux. `has_room`: the SACK option has
-    /// room for the segment beside those already waiting.
+    /// How much plain data may wait without a question or an ACK: less than the order's bytes or,
+    /// without an order, the host's `own_bytes` (`aw_may_wait_bytes`).
     #[inline]
-    pub fn sack_delay_us(&self, has_room: bool) -> u16 {
-        let waiting = self.raw.compress.waiting;
-        if waiting >= COMPRESS_SEGMENTS || (waiting > 0 && !has_room) {
-            0
-        } else {
-            COMPRESS_DELAY_US
-        }
+    pub fn may_wait_bytes(&self, own_bytes: u32) -> u32 {
+        self.raw.order.bytes.checked_sub(1).unwrap_or(own_bytes)
     }
 
-    /// Counts an ACK that left as one of the duplicates before segments share an ACK (Linux also
-    /// counts the ACK of a segment that leaves a hole open).
-    #[inline]
-    pub fn count_duplicate(&mut self) {
-        self.raw.compress.duplicate_acks = self.raw.compress.duplicate_acks.max(1);
-    }
-
-    /// The observable values of the policy's current state; empty if the policy has none.
+    /// The observable values of the policy's current state; empty if there are none.
     pub fn observe(&self) -> Vec<u32> {
-        // SAFETY: the connection was created with an entry of the registry.
-        let policy = unsafe { &*self.raw.policy };
         let mut out = [0; VALUES_MAX];
-        if let Some(observe) = policy.observe {
-            // SAFETY: state and parameters belong to this policy, which writes at most VALUES_MAX
-            // numbers.
-            unsafe { observe(self.raw.state.as_ptr().cast(), self.raw.params, out.as_mut_ptr()) };
-        }
-        out[..usize::from(policy.values_count)].to_vec()
+        let Some((raw, observe)) = self.setting.0.policy.and_then(|p| Some((p.0, p.0.observe?))) else {
+            return Vec::new();
+        };
+        // SAFETY: state and parameters belong to this policy, which writes at most VALUES_MAX
+        // numbers.
+        unsafe { observe(self.raw.state.as_ptr().cast(), self.raw.params, out.as_mut_ptr()) };
+        out[..usize::from(raw.values_count)].to_vec()
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! A connection that hears of every read and one that hears only of news reach the same verdicts.
 
-use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Policy, PolicyChoice, Verdict};
+use ackwise_core::{flag, Action, Conn, Event, EventKind, Policy, PolicyChoice, Seq, Verdict};
 use ackwise_link as _;
 
 const MSS: u32 = 1_000;
@@ -98,7 +98,7 @@ fn a_read_that_is_no_news_changes_no_verdict() {
             let mut e = pair.event(EventKind::Data, random.below(1 << 32) as u32);
             e.bytes = bytes;
             if above_hole {
-                e.order = Order::Hole;
+                e.seq = Seq::Hole;
                 e.sack_delay_us = pair.spared.sack_delay_us(true);
             } else {
                 // The read of this data frees the buffer.

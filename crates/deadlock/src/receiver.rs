@@ -69,7 +69,7 @@ impl Receiver {
         };
         let handshake_ns = pair.rtt_ns + headers_ns;
         // Stock Linux uses the RTT of its sending half instead (tcp_send_delayed_ack).
-        let measures_windows = pair.socket == Socket::Linux && !pair.timestamps && !policy.policy.is_stock();
+        let measures_windows = pair.socket == Socket::Linux && !pair.timestamps && policy.policy().is_some();
         let rtt_us = (handshake_ns / 1000).min(u64::from(u32::MAX)) as u32;
         let mut start = Event::new(EventKind::Data, now_ns);
         start.random = random;

@@ -9,7 +9,7 @@ mod sockets;
 mod tapped;
 
 use ackwise_capture::{in_order, ReadOptions, Source, TcpSegment};
-use ackwise_core::{Policy, Reason};
+use ackwise_core::{Entry, Reason};
 use ackwise_replay::optimum::{self as offline, Arrival};
 use ackwise_replay::{ReplayError, Replayer};
 use ackwise_sim::rng::Rng;
@@ -63,10 +63,11 @@ fn pareto(u: f64, mean: f64, most: f64) -> u64 {
     ackwise_sim::pareto(u, mean, most)
 }
 
-/// The policies as JSON: name, summary, source, state_bytes, params, values.
+/// The hosts, then the policies, as JSON: kind ("host" or "policy"), name, summary, source,
+/// state_bytes, params, values.
 #[pyfunction]
 fn policies() -> String {
-    let list: Vec<_> = Policy::all()
+    let list: Vec<_> = Entry::all()
         .map(|p| {
             let params: Vec<_> = p
                 .params()
@@ -78,7 +79,7 @@ fn policies() -> String {
                 .collect();
             let values: Vec<_> =
                 p.values().iter().map(|v| json!({"name": v.name, "unit": v.unit, "text": v.text})).collect();
-            json!({"name": p.name(), "summary": p.summary(), "source": p.source(),
+            json!({"kind": p.kind(), "name": p.name(), "summary": p.summary(), "source": p.source(),
                    "state_bytes": p.state_bytes(), "params": params, "values": values})
         })
         .collect();
@@ -90,14 +91,6 @@ fn policies() -> String {
 fn reasons() -> String {
     let list: Vec<_> =
         Reason::all().map(|r| json!({"label": r.label(), "source": r.source(), "text": r.text()})).collect();
-    json!(list).to_string()
-}
-
-/// The rails as JSON: name, text, set.
-#[pyfunction]
-fn rails() -> String {
-    let list: Vec<_> =
-        ackwise_core::rails().map(|r| json!({"name": r.name, "text": r.text, "set": r.set})).collect();
     json!(list).to_string()
 }
 
@@ -318,7 +311,6 @@ pub fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(sockets::limits, m)?)?;
     m.add_function(wrap_pyfunction!(policies, m)?)?;
     m.add_function(wrap_pyfunction!(reasons, m)?)?;
-    m.add_function(wrap_pyfunction!(rails, m)?)?;
     m.add_function(wrap_pyfunction!(scenario_keys, m)?)?;
     m.add_function(wrap_pyfunction!(classes, m)?)?;
     m.add_function(wrap_pyfunction!(simulate, m)?)?;

@@ -4,7 +4,7 @@
 use crate::random::SplitMix64;
 use crate::result::{AckPoint, Trace};
 use crate::stream::{clamp, Data, Sent, Step, Stream, What};
-use ackwise_core::{flag, Action, Conn, Event, EventKind, Reason, Resolved, MAX_DELAY_NS, NEVER_NS};
+use ackwise_core::{flag, Action, Conn, Event, EventKind, Reason, Resolved, DELAY_MAX_NS, NEVER_NS};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The outcome of a receiver on a stream.
@@ -53,7 +53,7 @@ impl Account {
     }
 }
 
-/// A policy with its parameters and rails.
+/// A policy on its host, and what surrounds both.
 pub(crate) struct Setting<'a> {
     pub policy: &'a Resolved,
     pub reader_lag_ns: u64,
@@ -70,7 +70,7 @@ pub(crate) fn policy(stream: &Stream, setting: &Setting<'_>) -> Account {
     event.random = random.next_u32();
     event.rcv_mss_bytes = stream.mss_bytes;
     event.mss_max_bytes = stream.mss_bytes;
-    event.delay_max_us = (setting.ack_delay_max_ns.min(MAX_DELAY_NS) / 1000) as u32;
+    event.delay_max_us = (setting.ack_delay_max_ns.min(DELAY_MAX_NS) / 1000) as u32;
     let mut driver = Driver {
         conn: setting.policy.connect(&event),
         random,
@@ -226,7 +226,7 @@ impl Driver {
         let mut event = self.event(EventKind::Data, now_ns);
         event.bytes = data.payload_bytes;
         event.segments = u16::try_from(data.segments).unwrap_or(u16::MAX);
-        event.order = data.order;
+        event.seq = data.seq;
         event.sack_delay_us = if self.sack { self.conn.sack_delay_us(true) } else { 0 };
         event.flags |= data.flags;
         self.decide(&event);

@@ -35,7 +35,7 @@ pub use stream::Arrivals;
 
 use ackwise_capture::{Capture, Connection};
 pub use ackwise_core::PolicyChoice;
-use ackwise_core::{Policy, Resolved};
+use ackwise_core::{Entry, Resolved};
 #[cfg(test)]
 use ackwise_link as _;
 use drive::{Account, Setting};
@@ -60,14 +60,14 @@ pub struct DeviceCost {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReplayOptions {
-    /// Policies to replay; empty: every policy with its defaults.
+    /// Policies to replay; empty: every host alone and every policy on `linux`, with its defaults.
     pub policies: Vec<PolicyChoice>,
     /// Directions with fewer data segments are left out.
     pub min_data_segments: u64,
     pub price: Price,
     /// Delay between arrival of data and the application's read, nanoseconds; 0: it reads at once.
     pub reader_lag_ns: u64,
-    /// The host's maximum ACK delay in nanoseconds, at most [`ackwise_core::MAX_DELAY_NS`]. A
+    /// The host's maximum ACK delay in nanoseconds, at most [`ackwise_core::DELAY_MAX_NS`]. A
     /// capture does not show it.
     pub ack_delay_max_ns: u64,
     /// Seed of the random bits that policies may use.
@@ -89,7 +89,7 @@ impl Default for ReplayOptions {
             min_data_segments: 10,
             price: Price::default(),
             reader_lag_ns: 0,
-            ack_delay_max_ns: ackwise_core::MAX_DELAY_NS,
+            ack_delay_max_ns: ackwise_core::DELAY_MAX_NS,
             seed: 1,
             device: None,
             only: None,
@@ -126,7 +126,7 @@ struct Prepared {
 
 fn prepare(choice: &PolicyChoice) -> Result<Prepared, ReplayError> {
     let resolved = choice.resolve().map_err(ReplayError::Choice)?;
-    let initial = resolved.policy.params();
+    let initial = Entry::find(&choice.name).map(|e| e.params()).unwrap_or_default();
     let mut named: BTreeMap<_, _> = initial.iter().map(|p| (p.name.to_owned(), p.initial)).collect();
     named.extend(choice.params.clone());
     Ok(Prepared { resolved, named })
@@ -134,7 +134,7 @@ fn prepare(choice: &PolicyChoice) -> Result<Prepared, ReplayError> {
 
 fn prepare_all(options: &ReplayOptions) -> Result<Vec<Prepared>, ReplayError> {
     if options.policies.is_empty() {
-        return Policy::all().map(|p| prepare(&PolicyChoice::new(p.name()))).collect();
+        return Entry::all().map(|e| prepare(&PolicyChoice::new(e.name()))).collect();
     }
     options.policies.iter().map(prepare).collect()
 }
@@ -157,7 +157,7 @@ pub fn replay_arrivals(arrivals: &Arrivals, options: &ReplayOptions) -> Result<A
 /// Deterministic: the same capture and options give the same result.
 ///
 /// # Errors
-/// An unknown policy, parameter or rail, or a parameter out of range.
+/// An unknown policy, host or parameter, or a parameter out of range.
 pub fn replay(capture: &Capture, options: &ReplayOptions) -> Result<ReplayResult, ReplayError> {
     let mut replayer = Replayer::new(options)?;
     for (c, connection) in capture.connections.iter().enumerate() {
@@ -360,10 +360,10 @@ impl<'a> Judge<'a> {
             seed,
             trace: self.trace,
         };
-        let mut judged = self.result(p.resolved.policy.name(), drive::policy(self.stream, &setting));
+        let mut judged = self.result(p.resolved.name(), drive::policy(self.stream, &setting));
         judged.params = p.named.clone();
-        let in_force = ackwise_core::rails().filter(|r| p.resolved.rails & r.bit != 0);
-        judged.rails = in_force.map(|r| r.name.to_owned()).collect();
+        judged.host = p.resolved.host().to_owned();
+        judged.clamp = p.resolved.is_clamped();
         judged
     }
 
@@ -378,7 +378,8 @@ impl<'a> Judge<'a> {
         PolicyResult {
             policy: name.to_owned(),
             params: BTreeMap::new(),
-            rails: Vec::new(),
+            host: String::new(),
+            clamp: false,
             acks: account.acks,
             acks_piggybacked: account.piggybacked,
             acks_by_reason: account.by_reason,

@@ -107,12 +107,14 @@ pub struct OptimumResult {
 /// Result of a policy on one direction.
 #[derive(Clone, Debug, Serialize)]
 pub struct PolicyResult {
-    /// Name of the policy, or [`CAPTURED`].
+    /// Name of the policy or, without one, of the host; or [`CAPTURED`].
     pub policy: String,
+    /// Name of the host; empty: that of the capture.
+    pub host: String,
+    /// Whether the sender's flight and window bound the orders of a policy.
+    pub clamp: bool,
     /// All parameters by name.
     pub params: BTreeMap<String, u32>,
-    /// Names of the rails in force.
-    pub rails: Vec<String>,
     /// Number of pure ACKs.
     pub acks: u64,
     /// Number of the receiver's data packets that acknowledged something.

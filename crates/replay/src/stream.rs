@@ -3,7 +3,7 @@
 //! sequence space, and the receiver's own packets. Nothing here depends on a policy.
 
 use ackwise_capture::{tcp_flag, Connection, Record};
-use ackwise_core::{flag, Order};
+use ackwise_core::{flag, Seq};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,7 +25,7 @@ pub(crate) struct Data {
     pub segments: u32,
     pub rcv_mss_bytes: u32,
     pub rtt_us: u32,
-    pub order: Order,
+    pub seq: Seq,
     /// Flags for the core's event.
     pub flags: u16,
 }
@@ -72,7 +72,7 @@ pub(crate) struct Stream {
     pub distance_ns: u64,
     /// Bytes that the receiver acknowledged but that are not in the capture.
     pub unseen_bytes: u64,
-    /// Number of packets by order: in order, above a hole, filling a hole, duplicate.
+    /// Number of packets by place: in order, above a hole, filling a hole, duplicate.
     pub orders: [u64; 4],
 }
 
@@ -138,7 +138,7 @@ impl Stream {
                     segments: bytes.div_ceil(mss_bytes),
                     rcv_mss_bytes: mss_bytes,
                     rtt_us: clamp(arrivals.rtt_ns.div_ceil(1_000)),
-                    order: Order::In,
+                    seq: Seq::In,
                     flags: flag::PSH,
                 }),
             }
@@ -197,8 +197,8 @@ impl Stream {
             let what = if from == d {
                 let (start, end) = (record.data_seq(), record.seq_end());
                 let before = space.rcv_nxt;
-                let order = space.arrive(start, end);
-                stream.orders[order as usize] += 1;
+                let seq = space.arrive(start, end);
+                stream.orders[seq as usize] += 1;
                 let advance = space.rcv_nxt - before;
                 // The FIN takes a sequence number but no byte; it is last in the stream.
                 let fin = record.has(tcp_flag::FIN);
@@ -225,7 +225,7 @@ impl Stream {
                     segments: direction.segments_of(record.payload_len),
                     rcv_mss_bytes: mss.bytes,
                     rtt_us: rtt.us(),
-                    order,
+                    seq,
                     flags,
                 })
             } else {
@@ -318,18 +318,18 @@ struct Space {
 }
 
 impl Space {
-    fn arrive(&mut self, start: u64, end: u64) -> Order {
+    fn arrive(&mut self, start: u64, end: u64) -> Seq {
         if end <= self.rcv_nxt {
-            return Order::Duplicate;
+            return Seq::Duplicate;
         }
         if start <= self.rcv_nxt {
-            let order = if self.beyond.is_empty() { Order::In } else { Order::Fills };
+            let seq = if self.beyond.is_empty() { Seq::In } else { Seq::Fills };
             self.rcv_nxt = end;
             self.absorb();
-            return order;
+            return seq;
         }
         if self.beyond.range(..=start).next_back().is_some_and(|(_, &e)| e >= end) {
-            return Order::Duplicate;
+            return Seq::Duplicate;
         }
         let (mut start, mut end) = (start, end);
         if let Some((&s, &e)) = self.beyond.range(..=start).next_back() {
@@ -346,7 +346,7 @@ impl Space {
             end = end.max(e);
         }
         self.beyond.insert(start, end);
-        Order::Hole
+        Seq::Hole
     }
 
     fn absorb(&mut self) {
@@ -457,18 +457,18 @@ mod tests {
     #[test]
     fn sequence_space_tells_the_four_orders() {
         let mut space = Space { rcv_nxt: 1, beyond: BTreeMap::new() };
-        assert_eq!(space.arrive(1, 11), Order::In);
-        assert_eq!(space.arrive(21, 31), Order::Hole);
-        assert_eq!(space.arrive(41, 51), Order::Hole);
-        assert_eq!(space.arrive(31, 41), Order::Hole);
+        assert_eq!(space.arrive(1, 11), Seq::In);
+        assert_eq!(space.arrive(21, 31), Seq::Hole);
+        assert_eq!(space.arrive(41, 51), Seq::Hole);
+        assert_eq!(space.arrive(31, 41), Seq::Hole);
         assert_eq!(space.beyond.len(), 1, "touching blocks become one");
-        assert_eq!(space.arrive(25, 45), Order::Duplicate);
-        assert_eq!(space.arrive(1, 11), Order::Duplicate);
-        assert_eq!(space.arrive(5, 16), Order::Fills);
+        assert_eq!(space.arrive(25, 45), Seq::Duplicate);
+        assert_eq!(space.arrive(1, 11), Seq::Duplicate);
+        assert_eq!(space.arrive(5, 16), Seq::Fills);
         assert_eq!((space.rcv_nxt, space.beyond.len()), (16, 1));
-        assert_eq!(space.arrive(16, 21), Order::Fills);
+        assert_eq!(space.arrive(16, 21), Seq::Fills);
         assert_eq!((space.rcv_nxt, space.beyond.len()), (51, 0));
-        assert_eq!(space.arrive(61, 71), Order::Hole);
+        assert_eq!(space.arrive(61, 71), Seq::Hole);
         assert_eq!(space.skip_to(66), 10);
         assert_eq!(space.rcv_nxt, 71);
     }

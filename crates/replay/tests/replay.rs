@@ -4,7 +4,7 @@
 use ackwise_capture::tcp_flag::{ACK, FIN, PSH, SYN};
 use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, read, Capture, ReadOptions};
-use ackwise_core::Policy;
+use ackwise_core::{Entry, Policy};
 use ackwise_link as _;
 use ackwise_replay::{
     replay, replay_arrivals, Arrivals, DeviceCost, DirectionResult, PolicyChoice, PolicyResult, Price,
@@ -66,9 +66,14 @@ impl Trace {
     }
 }
 
+/// A policy as published: nothing but the RFCs' rules beside it, and no bound of flight or window.
+fn on_rfc(name: &str) -> PolicyChoice {
+    PolicyChoice { host: Some("rfc".to_owned()), clamp: false, ..PolicyChoice::new(name) }
+}
+
 fn options(names: &[&str]) -> ReplayOptions {
     ReplayOptions {
-        policies: names.iter().map(|n| PolicyChoice::new(n)).collect(),
+        policies: names.iter().map(|n| on_rfc(n)).collect(),
         min_data_segments: 1,
         traced_directions: usize::MAX,
         ..ReplayOptions::default()
@@ -151,13 +156,11 @@ fn a_timer_fires_before_a_packet_of_the_same_instant() {
 }
 
 #[test]
-fn rails_answer_holes_at_once_and_may_be_off() {
+fn duties_answer_holes_at_once() {
     let mut t = Trace::new(0);
     t.data(10 * MS, 1, 1000).data(20 * MS, 2001, 1000).data(30 * MS, 1001, 1000);
     t.data(40 * MS, 1, 1000).fin(50 * MS, 3001).ack(60 * MS, 3002, 60_000);
-    let mut o = options(&["delayed"]);
-    o.policies.push(PolicyChoice { rails: Some(vec![]), ..PolicyChoice::new("delayed") });
-    let d = only(&t.capture(), &o);
+    let d = only(&t.capture(), &options(&["delayed"]));
     assert_eq!(
         (d.packets_in_order, d.packets_above_hole, d.packets_filling_hole, d.packets_duplicate),
         (2, 1, 1, 1)
@@ -172,9 +175,6 @@ fn rails_answer_holes_at_once_and_may_be_off() {
             (50, 3002, 1, "fin"),
         ]
     );
-    let without = &d.policies[2];
-    assert!(without.rails.is_empty());
-    assert_eq!(points(without), [(30, 3001, 3, "segment-count"), (240, 3002, 2, "delay-timer")]);
 }
 
 #[test]
@@ -293,8 +293,7 @@ fn no_ack_waits_longer_than_the_host_allows() {
         t.data(now, 1 + 300 * i, 300).ack(now + MS, 301 + 300 * i, 60_000);
     }
     let params = [("segments".to_owned(), 100), ("delay_ms".to_owned(), 500)].into();
-    let rails = Some(vec!["max-delay".to_owned()]);
-    let delayed = PolicyChoice { params, rails, ..PolicyChoice::new("delayed") };
+    let delayed = PolicyChoice { params, ..on_rfc("delayed") };
     for ack_delay_max_ns in [50 * MS, 190 * MS, 500 * MS, u64::MAX] {
         let o = ReplayOptions { policies: vec![delayed.clone()], ack_delay_max_ns, ..options(&[]) };
         let d = only(&t.capture(), &o);
@@ -349,11 +348,12 @@ fn choices_that_do_not_exist_are_named() {
         let o = ReplayOptions { policies: vec![choice], ..ReplayOptions::default() };
         replay(&capture, &o).expect_err("wrong").to_string()
     };
-    assert!(error(PolicyChoice::new("nope")).starts_with("no policy \"nope\"; there are: every, "));
+    assert!(error(PolicyChoice::new("nope")).starts_with("no policy \"nope\"; there are: linux, "));
     let params = [("delay_ms".to_owned(), 501)].into();
     assert!(error(PolicyChoice { params, ..PolicyChoice::new("delayed") }).contains("1 to 500"));
-    let rails = Some(vec!["rope".to_owned()]);
-    assert!(error(PolicyChoice { rails, ..PolicyChoice::new("delayed") }).contains("no rail \"rope\""));
+    let on = |host: &str, name| PolicyChoice { host: Some(host.to_owned()), ..PolicyChoice::new(name) };
+    assert!(error(on("vms", "delayed")).starts_with("no host \"vms\"; there are: linux, bsd, rfc"));
+    assert!(error(on("linux", "bsd")).contains("bsd is a host and cannot stand on host linux"));
     let result = replay(&capture, &ReplayOptions::default()).expect("valid");
     assert_eq!((result.directions.len(), result.directions_skipped), (0, 1));
 }
@@ -406,7 +406,6 @@ fn random_trace(random: &mut Random) -> Capture {
 #[test]
 fn on_any_arrivals_everything_is_acknowledged_once_and_dearer_than_the_optimum() {
     let mut random = Random(2024);
-    let all_rails = ackwise_core::rails().map(|r| r.name.to_owned()).collect::<Vec<_>>();
     let mut ratios = 0;
     for round in 0..60 {
         let capture = random_trace(&mut random);
@@ -415,16 +414,12 @@ fn on_any_arrivals_everything_is_acknowledged_once_and_dearer_than_the_optimum()
         o.price = Price::new(rho, 1 + random.below(20_000_000)).expect("in range");
         o.seed = round as u64;
         o.reader_lag_ns = [0, 0, 700_000][round / 3 % 3];
-        o.policies = Policy::all()
-            .flat_map(|p| {
-                [None, Some(vec![]), Some(all_rails.clone())]
-                    .map(|rails| PolicyChoice { rails, ..PolicyChoice::new(p.name()) })
-            })
-            .collect();
+        o.policies = Entry::all().map(|e| PolicyChoice::new(e.name())).collect();
+        o.policies.extend(Policy::all().map(|p| on_rfc(p.name())));
         let result = replay(&capture, &o).expect("valid");
         for d in &result.directions {
             for p in &d.policies {
-                let name = format!("round {round}, {} {:?} {}->{}", p.policy, p.rails, d.from, d.to);
+                let name = format!("round {round}, {} on {} {}->{}", p.policy, p.host, d.from, d.to);
                 let trace = &p.trace.as_ref().expect("asked for").first;
                 let reported: u64 = trace.iter().map(|a| a.segments).sum();
                 assert_eq!(reported, d.data_segments, "{name}: every segment once");
@@ -438,10 +433,8 @@ fn on_any_arrivals_everything_is_acknowledged_once_and_dearer_than_the_optimum()
                     continue;
                 }
                 assert!(trace.windows(2).all(|w| w[0].ack <= w[1].ack), "{name}");
-                if p.rails.iter().any(|r| r == "max-delay") {
-                    assert!(p.ack_latency_ns.max <= 500 * MS, "{name}: {}", p.ack_latency_ns.max);
-                    assert!(!p.closing_ack, "{name}");
-                }
+                assert!(p.ack_latency_ns.max <= 500 * MS, "{name}: {}", p.ack_latency_ns.max);
+                assert!(!p.closing_ack, "{name}");
                 if p.policy == "every" {
                     assert_eq!(p.ack_latency_ns.max, 0, "{name}");
                 }

@@ -3,7 +3,7 @@
 //! tcp_ecn_accept_cwr).
 
 use crate::packet::{Ecn, Flags, Packet};
-use ackwise_core::Order;
+use ackwise_core::Seq;
 
 /// Linux: number of immediate ACKs after a mark, because the sender's window may be a single
 /// segment.
@@ -28,7 +28,7 @@ impl Echo {
     /// Processes a segment with data, a FIN or a probe. Returns whether it differs from the
     /// previous one in being marked.
     // "continues to set the ECN-Echo flag [...] until it receives a CWR packet" [RFC 3168, 6.1.3]
-    pub fn on_segment(&mut self, p: &Packet, order: Order) -> bool {
+    pub fn on_segment(&mut self, p: &Packet, place: Seq) -> bool {
         if !self.is_agreed {
             return false;
         }
@@ -38,7 +38,7 @@ impl Echo {
                 self.quick = self.quick.max(1);
             }
         }
-        if p.len > 0 && order != Order::Duplicate {
+        if p.len > 0 && place != Seq::Duplicate {
             self.take_mark(p.ecn);
         }
         let is_marked = p.ecn == Ecn::Ce;
@@ -78,7 +78,7 @@ mod tests {
         let mut p = packet(1, 1000, 960, 0);
         p.ecn = ecn;
         p.flags.set(Flags::CWR, cwr);
-        echo.on_segment(&p, Order::In);
+        echo.on_segment(&p, Seq::In);
         let asks = echo.asks_for_ack();
         echo.on_ack_sent();
         (asks, echo.echoes)
@@ -125,7 +125,7 @@ mod tests {
                 .iter()
                 .map(|&ecn| {
                     p.ecn = ecn;
-                    echo.on_segment(&p, Order::In)
+                    echo.on_segment(&p, Seq::In)
                 })
                 .collect()
         };
@@ -140,7 +140,7 @@ mod tests {
         let mut p = packet(1, 1000, 960, 0);
         p.ecn = Ecn::Ce;
         let mut echo = agreed();
-        echo.on_segment(&p, Order::Duplicate);
+        echo.on_segment(&p, Seq::Duplicate);
         assert!(!echo.echoes);
     }
 }

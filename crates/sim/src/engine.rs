@@ -128,7 +128,7 @@ impl Flows for Served<'_> {
     fn is_judged(&self, segment: &Packet) -> bool {
         self.flows.get(segment.flow as usize).is_some_and(|flow| {
             let policies = &self.groups[flow.group as usize].policies;
-            !policies[flow.target(segment)].policy.is_stock()
+            policies[flow.target(segment)].policy().is_some()
         })
     }
 }
@@ -382,14 +382,12 @@ impl<'a> Engine<'a> {
             let place = place(role);
             let sack = spec.sender.recovery == Recovery::Sack;
             let closes = opening.has_handshake && role == Role::DataReceiver;
-            let is_own_code = g.policies[role].policy.is_stock();
             let opens = sides[role] == Side::Client;
             let setup = Setup {
                 policy: &g.policies[role],
                 seed: s.seed,
                 place,
                 sack,
-                is_own_code,
                 opens,
                 closes,
                 shares_packets: s.one_processor,
@@ -828,7 +826,7 @@ impl<'a> Engine<'a> {
 
     fn on_series(&mut self) {
         for flow in &mut self.flows {
-            flow.sample(self.now, self.groups[flow.group as usize].policies.data_receiver.policy);
+            flow.sample(self.now, self.groups[flow.group as usize].policies.data_receiver.policy());
         }
         for channel in &mut self.channels {
             channel.sample(self.now);
@@ -855,7 +853,7 @@ impl<'a> Engine<'a> {
             .into_iter()
             .zip(per_group)
             .map(|(g, flows)| {
-                g.record.finish(g.spec.name, g.policies.data_receiver.policy.name(), flows, duration_ns)
+                g.record.finish(g.spec.name, g.policies.data_receiver.name(), flows, duration_ns)
             })
             .collect();
         RunResult {

@@ -466,7 +466,7 @@ impl Flow {
     }
 
     /// Records a point of the time series; `policy` is the data receiver's.
-    pub fn sample(&mut self, now: u64, policy: ackwise_core::Policy) {
+    pub fn sample(&mut self, now: u64, policy: Option<ackwise_core::Policy>) {
         self.record.sample(now, &self.ends.data_sender.tx, &self.ends.data_receiver.rx, policy);
     }
 

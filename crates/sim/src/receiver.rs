@@ -9,7 +9,7 @@ use crate::round_trip::RoundTrip;
 use crate::scenario::{ReceiverSpec, SocketLayer};
 use crate::sender::NEVER;
 use ackwise_core::ranges::Ranges;
-use ackwise_core::{flag, Action, Conn, Event, EventKind, Order, Reason, Resolved};
+use ackwise_core::{flag, Action, Conn, Event, EventKind, Reason, Resolved, Seq};
 
 /// Linux: initial window.
 const FIRST_WINDOW_BYTES: u64 = 65_535;
@@ -25,7 +25,7 @@ const TICK_NS: u64 = 4_000_000;
 /// Length of the option with padding (RFC 7323, appendix A).
 const TIMESTAMP_BYTES: u32 = 12;
 
-/// Linux's own code uses this fraction of its own RTT, if that is smaller than the one measured
+/// Linux uses this fraction of its own RTT, if that is smaller than the one measured
 /// from data.
 const SACK_RTT_SHARE: u64 = 20;
 
@@ -86,7 +86,10 @@ pub struct Receiver {
     /// RTT estimate of this end's sender, which Linux's own code uses.
     srtt_us: u32,
     sack: bool,
-    is_own_code: bool,
+    /// Whether the host is Linux; if so, it keeps its own rules whatever the policy.
+    is_linux: bool,
+    /// Whether a policy places orders.
+    has_policy: bool,
     pub echo: Echo,
     /// Whether no data has arrived yet.
     silent: bool,
@@ -112,8 +115,6 @@ pub struct Setup<'a> {
     pub place: u64,
     /// Whether both ends agreed on SACK (RFC 2018, 2).
     pub sack: bool,
-    /// Whether the kernel's own code acknowledges, without a policy.
-    pub is_own_code: bool,
     /// Whether this end opens the connection.
     pub opens: bool,
     /// Whether the application closes the connection when it has read everything.
@@ -162,7 +163,7 @@ impl Receiver {
             tune_since_ns: now,
             tune_space: u64::from(mss) * 10,
             conn: setup.policy.connect(&start),
-            rng: setup.policy.policy.uses_random().then_some(rng),
+            rng: setup.policy.policy().is_some_and(|p| p.uses_random()).then_some(rng),
             ack_delay_max_us: (cfg.ack_delay_max_ns / 1000) as u32,
             unacked: Vec::new(),
             deadline_ns: NEVER,
@@ -173,7 +174,8 @@ impl Receiver {
             rto_us: 0,
             srtt_us: (rtt_ns / 1000) as u32,
             sack: setup.sack,
-            is_own_code: setup.is_own_code,
+            is_linux: setup.policy.host() == "linux",
+            has_policy: setup.policy.policy().is_some(),
             echo: Echo::default(),
             silent: true,
             closes: setup.closes,
@@ -292,13 +294,13 @@ impl Receiver {
             rcv_mss_bytes: self.rcv_mss,
             mss_max_bytes: self.mss,
             // Linux, tcp_send_delayed_ack; tcp_ack_rtt_us in `linux/`.
-            rtt_us: if self.is_own_code { self.srtt_us } else { self.rtt.us },
+            rtt_us: if self.is_linux && !self.has_policy { self.srtt_us } else { self.rtt.us },
             rto_us: self.rto_us,
             delay_max_us: self.ack_delay_max_us,
             segments: 1,
             flags,
             kind,
-            order: Order::In,
+            seq: Seq::In,
             sack_delay_us: 0,
         }
     }
@@ -309,9 +311,7 @@ impl Receiver {
     fn report(&mut self, e: &Event) -> Option<Reason> {
         let verdict = self.conn.decide(e);
         self.deadline_ns = match verdict.action {
-            Action::WaitUntil(t) if e.sack_delay_us > 0 && e.order == Order::Hole => {
-                self.slackened(e.now_ns, t)
-            }
+            Action::WaitUntil(t) if e.sack_delay_us > 0 && e.seq == Seq::Hole => self.slackened(e.now_ns, t),
             Action::WaitUntil(t) => t,
             // A slow reader must not delay it beyond the maximum delay of an ACK.
             Action::SendNow if self.waits_for_read => {
@@ -358,25 +358,25 @@ impl Receiver {
             self.srtt_us = (srtt_ns / 1000) as u32;
         }
         self.estimate_mss(p);
-        let order = self.order_of(p);
+        let place = self.place_of(p);
         let is_full = p.len >= self.rcv_mss;
-        if order != Order::Duplicate && self.cfg.timestamps && p.echo_ns > 0 && is_full {
+        if place != Seq::Duplicate && self.cfg.timestamps && p.echo_ns > 0 && is_full {
             self.rtt.measure(now, p.echo_ns);
         }
         if p.has(Flags::FIN) && self.closes {
             self.fin_at = p.end();
         }
-        let mark_changed = self.echo.on_segment(p, order);
-        let window_grew = self.reassemble(now, p, order);
-        self.waits_for_read = self.cfg.ack_after_read && order == Order::In;
+        let mark_changed = self.echo.on_segment(p, place);
+        let window_grew = self.reassemble(now, p, place);
+        self.waits_for_read = self.cfg.ack_after_read && place == Seq::In;
         self.unacked.push((now, p.segments));
         let mut e = self.event(EventKind::Data, now);
         e.bytes = p.len;
         e.segments = p.segments;
-        e.order = order;
+        e.seq = place;
         if self.sack && self.cfg.socket == SocketLayer::Linux {
             e.sack_delay_us = self.conn.sack_delay_us(self.sack_has_room);
-            if self.is_own_code && srtt_ns > 0 {
+            if self.is_linux && srtt_ns > 0 {
                 e.sack_delay_us = e.sack_delay_us.min((srtt_ns / SACK_RTT_SHARE / 1000) as u16);
             }
         }
@@ -395,10 +395,11 @@ impl Receiver {
         }
         let covered = self.rcv_nxt - self.rcv_wup;
         let due = self.report(&e);
-        if due.is_some() && self.is_own_code && order == Order::Fills && !window_grew {
-            // Linux, __tcp_ack_snd_check: only if two segments require an ACK and the window moves
-            // with them.
-            let asks = covered > u64::from(self.rcv_mss) && self.window_now() >= self.wnd;
+        if due.is_some() && self.is_linux && place == Seq::Fills && !window_grew {
+            // Linux, __tcp_ack_snd_check: not if enough data waits to require an ACK and the window
+            // moves with it.
+            let asks =
+                covered > self.conn.may_wait_bytes(self.rcv_mss).into() && self.window_now() >= self.wnd;
             if !self.above.is_empty() && !asks {
                 self.conn.count_duplicate();
             }
@@ -437,17 +438,17 @@ impl Receiver {
     }
 
     /// Position of a segment in sequence space (RFC 9293, 3.10.7.4).
-    fn order_of(&self, p: &Packet) -> Order {
+    fn place_of(&self, p: &Packet) -> Seq {
         let is_old = p.end() <= self.rcv_nxt && p.len > 0;
         let in_window = p.seq <= self.rcv_wup + self.wnd.max(1);
         if p.has(Flags::PROBE) || is_old || !in_window {
-            Order::Duplicate
+            Seq::Duplicate
         } else if p.seq > self.rcv_nxt {
-            Order::Hole
+            Seq::Hole
         } else if self.above.is_empty() {
-            Order::In
+            Seq::In
         } else {
-            Order::Fills
+            Seq::Fills
         }
     }
 
@@ -460,13 +461,13 @@ impl Receiver {
     }
 
     /// Stores the new part of a segment. Returns true when the maximum window grew.
-    fn reassemble(&mut self, now: u64, p: &Packet, order: Order) -> bool {
+    fn reassemble(&mut self, now: u64, p: &Packet, place: Seq) -> bool {
         if p.len > 0 {
             self.copy = self.find_copy(p);
         }
-        match order {
-            Order::Duplicate => false,
-            Order::Hole => {
+        match place {
+            Seq::Duplicate => false,
+            Seq::Hole => {
                 // A copy of data queued above the hole contains nothing new, but its ACK still
                 // reports the hole.
                 if p.len == 0 {
@@ -479,7 +480,7 @@ impl Receiver {
                 self.above.insert(p.seq, p.end(), |_, _| {});
                 grew || follows && self.sack && self.raise_ceiling(p)
             }
-            Order::In | Order::Fills => {
+            Seq::In | Seq::Fills => {
                 let from = self.rcv_nxt;
                 self.rcv_nxt = self.rcv_nxt.max(p.end());
                 self.buffer.queue(from, self.rcv_nxt);
@@ -488,7 +489,7 @@ impl Receiver {
                 }
                 self.last_data_ns = now;
                 let grew = self.raise_ceiling(p);
-                if order == Order::Fills {
+                if place == Seq::Fills {
                     if let Some((_, joined)) = self.above.around(self.rcv_nxt) {
                         self.buffer.queue(self.rcv_nxt, joined);
                         self.rcv_nxt = self.rcv_nxt.max(joined);

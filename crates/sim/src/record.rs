@@ -158,7 +158,7 @@ impl FlowRecord {
     }
 
     /// Records a point of the time series.
-    pub fn sample(&mut self, now: u64, tx: &Sender, rx: &Receiver, policy: Policy) {
+    pub fn sample(&mut self, now: u64, tx: &Sender, rx: &Receiver, policy: Option<Policy>) {
         let Some(s) = &mut self.series else { return };
         let out = &mut s.out;
         let before = out.time_ns.len();
@@ -181,7 +181,8 @@ impl FlowRecord {
         (s.rtts, s.rtts_ns) = (0, 0);
         out.bytes_in_flight.push(tx.bytes_in_flight());
         out.rcv_wnd_bytes.push(rx.window());
-        for (value, now) in policy.values().iter().zip(rx.observe_policy()) {
+        let values = policy.map(|p| p.values()).unwrap_or_default();
+        for (value, now) in values.iter().zip(rx.observe_policy()) {
             out.policy.entry(value.name.into()).or_default().push(now);
         }
     }

@@ -310,8 +310,8 @@ keys! {
         pub acknowledged_kib_ns: u64 [0..=S],
         /// processor time per ACK sent
         pub ack_sent_ns: u64 [0..=S],
-        /// additional processor time per data segment received, with any policy but `linux`
-        // Policy `linux` is the kernel's own code.
+        /// additional processor time per data segment received, with a policy
+        // A host alone is the kernel's own code.
         pub policy_ns: u64 [0..=S],
         /// largest send buffer of a connection; absent: no limit
         pub send_buffer_max_bytes: Option<u64> [256..=BUFFER_MAX],
@@ -433,9 +433,9 @@ keys! {
         /// rate of Poisson flow arrivals; 0: none
         #[serde(default)]
         pub arrivals_per_s: f64 [0..=1_000_000],
-        /// policy of the receiving host
+        /// policy of the receiving host, or its host alone
         pub policy: PolicyChoice,
-        /// policy of the sending host
+        /// policy of the sending host, or its host alone
         #[serde(default)]
         pub peer_policy: PolicyChoice,
         /// TCP of the data sender
@@ -665,7 +665,7 @@ keys! {
         // TCP output runs at the end of a read; the ACK offers the room that the read made.
         pub ack_after_read: bool,
         /// maximum delay of an ACK on this host, whatever the policy (Linux, tcp_delack_max)
-        pub ack_delay_max_ns: u64 [1_000_000..=ackwise_core::MAX_DELAY_NS],
+        pub ack_delay_max_ns: u64 [1_000_000..=ackwise_core::DELAY_MAX_NS],
         /// socket layer
         pub socket: SocketLayer,
     }
@@ -682,7 +682,7 @@ impl Default for ReceiverSpec {
             reader_lag_ns: 0,
             reader_bps: 0,
             ack_after_read: false,
-            ack_delay_max_ns: ackwise_core::MAX_DELAY_NS,
+            ack_delay_max_ns: ackwise_core::DELAY_MAX_NS,
             socket: Default::default(),
         }
     }

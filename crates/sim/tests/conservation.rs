@@ -5,6 +5,7 @@
 
 mod scenes;
 
+use ackwise_core::{Entry, Host};
 use ackwise_link as _;
 use ackwise_sim::result::RunResult;
 use ackwise_sim::run_tapped;
@@ -127,21 +128,20 @@ fn host(d: &mut Dice) -> Value {
     })
 }
 
-/// Any policy, with each parameter at its minimum, its maximum, its default or any value.
+/// Any host alone, or any policy on any host, with each parameter at its minimum, its maximum, its
+/// default or any value.
 fn policy(d: &mut Dice) -> Value {
-    let all: Vec<_> = ackwise_core::Policy::all().collect();
-    let policy = d.pick(&all);
+    let all: Vec<_> = Entry::all().collect();
+    let entry = d.pick(&all);
     let mut params = BTreeMap::new();
-    for p in policy.params() {
+    for p in entry.params() {
         let any = p.min + d.below(u64::from(p.max - p.min) + 1) as u32;
         params.insert(p.name, d.pick(&[p.min, p.max, p.initial, any]));
     }
-    let mut choice = json!({ "name": policy.name(), "params": params });
-    if d.one_in(4) {
-        // Any rails except the one that bounds the delay, without which a policy may wait forever.
-        let rails: Vec<_> =
-            ackwise_core::rails().map(|r| r.name).filter(|r| *r == "max-delay" || d.one_in(2)).collect();
-        choice["rails"] = json!(rails);
+    let mut choice = json!({ "name": entry.name(), "params": params, "clamp": !d.one_in(4) });
+    if matches!(entry, Entry::Policy(_)) && d.one_in(2) {
+        let hosts: Vec<_> = Host::all().collect();
+        choice["host"] = json!(d.pick(&hosts).name());
     }
     choice
 }
@@ -399,8 +399,11 @@ fn the_generator_reaches_all_policies_senders_and_disciplines() {
     // Checks that every value is drawn: undrawn values are not tested.
     let all: Vec<Scenario> = (0..2000).map(scenario).collect();
     let text: String = all.iter().map(text).collect();
-    for policy in ackwise_core::Policy::all() {
-        assert!(text.matches(&format!("\"name\":\"{}\"", policy.name())).count() > 20, "{}", policy.name());
+    for entry in Entry::all() {
+        assert!(text.matches(&format!("\"name\":\"{}\"", entry.name())).count() > 20, "{}", entry.name());
+    }
+    for host in Host::all() {
+        assert!(text.matches(&format!("\"host\":\"{}\"", host.name())).count() > 20, "{}", host.name());
     }
     for word in [
         "reno",

@@ -4,7 +4,7 @@
 use crate::ranges::Ranges;
 use crate::step::{DataKind, Step};
 use ackwise_capture::tcp_flag;
-use ackwise_core::Order;
+use ackwise_core::Seq;
 use std::collections::VecDeque;
 
 /// Maximum number kept, so that memory is bounded; ACKs for forgotten arrivals cannot be judged.
@@ -77,17 +77,17 @@ impl Reassembly {
         !self.above.is_empty()
     }
 
-    pub fn add(&mut self, arrival: &Arrival) -> Order {
+    pub fn add(&mut self, arrival: &Arrival) -> Seq {
         if arrival.is_needless || arrival.end <= self.rcv_nxt {
-            return Order::Duplicate;
+            return Seq::Duplicate;
         }
         if arrival.start > self.rcv_nxt {
             self.above.insert(arrival.start, arrival.end, |_, _| ());
-            return Order::Hole;
+            return Seq::Hole;
         }
-        let order = if self.has_hole() { Order::Fills } else { Order::In };
+        let seq = if self.has_hole() { Seq::Fills } else { Seq::In };
         self.acknowledged(arrival.end);
-        order
+        seq
     }
 
     /// Records that the receiver has everything below `number`.

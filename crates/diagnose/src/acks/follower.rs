@@ -4,12 +4,12 @@
 //! Whatever it decides, it is told of the receiver's own ACKs, so that one difference does not
 //! cause the next.
 
-use ackwise_core::{Action, Conn, Event, EventKind, Policy, Resolved, NEVER_NS};
+use ackwise_core::{Action, Conn, Event, EventKind, PolicyChoice, Resolved, NEVER_NS};
 use serde::Serialize;
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-/// Label in verdicts, name of the policy, and its parameters.
+/// Label in verdicts, name of the policy or host, and its parameters.
 type Candidate = (&'static str, &'static str, &'static [(&'static str, u32)]);
 
 /// Policies with the settings to distinguish. `delayed` with one segment is `every`.
@@ -35,17 +35,16 @@ thread_local! {
     static RESOLVED: OnceCell<Rc<Vec<(&'static str, Resolved)>>> = const { OnceCell::new() };
 }
 
-/// The candidates that the core provides, with the rails of Linux and of plans.
+/// The candidates that the core provides; policies stand on Linux.
 fn resolved() -> Rc<Vec<(&'static str, Resolved)>> {
     RESOLVED.with(|cell| cell.get_or_init(|| Rc::new(resolve_all())).clone())
 }
 
 fn resolve_all() -> Vec<(&'static str, Resolved)> {
-    let rails = ackwise_core::rails().filter(|r| r.set != "all").map(|r| r.bit).sum();
     let resolve = |&(name, policy, params): &(&'static str, &str, &[(&str, u32)])| {
-        let policy = Policy::find(policy)?;
-        let params = policy.configure(params.iter().copied()).ok()?;
-        Some((name, Resolved { policy, params, rails }))
+        let params = params.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+        let choice = PolicyChoice { params, ..PolicyChoice::new(policy) };
+        Some((name, choice.resolve().ok()?))
     };
     CANDIDATES.iter().filter_map(resolve).collect()
 }

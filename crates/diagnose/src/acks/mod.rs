@@ -26,7 +26,7 @@ use crate::distribution::Distribution;
 use crate::observer::{End, Observer};
 use crate::step::{Ack, AckKind, Step};
 use ackwise_capture::tcp_flag;
-use ackwise_core::{flag, Event, EventKind, Order};
+use ackwise_core::{flag, Event, EventKind, Seq};
 use arrivals::{Answer, Arrival, Arrivals, Reassembly};
 use follower::{followers, Follower};
 use habits::Habits;
@@ -257,11 +257,11 @@ impl Watch {
             let payload = clamp(arrival.end - arrival.start) - u32::from(arrival.is_fin);
             let each = payload / u32::from(arrival.segments);
             self.rcv_mss_bytes = self.rcv_mss_bytes.max(each).max(1);
-            let order = self.reassembly.add(arrival);
+            let seq = self.reassembly.add(arrival);
             let mut event = self.event(EventKind::Data, at_ns, window_bytes);
             event.bytes = payload;
             event.segments = arrival.segments;
-            event.order = order;
+            event.seq = seq;
             event.unread_bytes = unread_bytes.max(payload);
             let is_last = i + 1 == last;
             for (is_set, bit) in [
@@ -272,8 +272,8 @@ impl Watch {
                 event.flags |= if is_set { bit } else { 0 };
             }
             self.take(&event);
-            if unread_bytes == 0 && matches!(order, Order::In | Order::Fills) {
-                let read = Event { kind: EventKind::AppRead, order: Order::In, unread_bytes: 0, ..event };
+            if unread_bytes == 0 && matches!(seq, Seq::In | Seq::Fills) {
+                let read = Event { kind: EventKind::AppRead, seq: Seq::In, unread_bytes: 0, ..event };
                 self.take(&Event { flags: event.flags & flag::HOLE_OPEN, ..read });
             }
         }
