@@ -162,6 +162,15 @@ static void account(struct aw_conn *conn, const struct aw_event *e)
 		a->flags |= AW_SEEN_HOLE;
 }
 
+/* AW_WHY_SENT: only an order is an answer. */
+static void next_order(struct aw_conn *conn, const struct aw_event *e, u32 sent_bytes)
+{
+	measure_flight(conn, e);
+	if (aw_is_now(answer(conn, AW_WHY_SENT, e, sent_bytes, most(conn, e))))
+		conn->order = aw_order(0, 0);
+	conn->due_ns = AW_NEVER_NS;
+}
+
 static void put_in_force(struct aw_conn *conn, const struct aw_event *e,
 			 struct aw_verdict v)
 {
@@ -174,10 +183,13 @@ static void on_data(struct aw_conn *conn, const struct aw_event *e)
 {
 	struct aw_verdict v;
 
+	if (conn->policy) {
+		if (!conn->account.last_ns)
+			next_order(conn, e, 0); /* the first */
+		account(conn, e);
+	}
 	if (conn->owed_since_ns == AW_NEVER_NS)
 		conn->owed_since_ns = e->now_ns;
-	if (conn->policy)
-		account(conn, e);
 	v = conn->host->on_data(conn, e);
 	if (conn->pending.action == AW_SEND_NOW)
 		return;
@@ -243,15 +255,6 @@ static void on_app_read(struct aw_conn *conn, const struct aw_event *e)
 		put_in_force(conn, e, v);
 }
 
-/* AW_WHY_SENT: only an order is an answer. */
-static void next_order(struct aw_conn *conn, const struct aw_event *e, u32 sent_bytes)
-{
-	measure_flight(conn, e);
-	if (aw_is_now(answer(conn, AW_WHY_SENT, e, sent_bytes, most(conn, e))))
-		conn->order = aw_order(0, 0);
-	conn->due_ns = AW_NEVER_NS;
-}
-
 void aw_conn_init(struct aw_conn *conn, const struct aw_host *host,
 		  const struct aw_params *host_params, const struct aw_policy *policy,
 		  const struct aw_params *params, const struct aw_event *e)
@@ -271,11 +274,8 @@ void aw_conn_init(struct aw_conn *conn, const struct aw_host *host,
 	conn->unbounded = host->unbounded;
 	if (host->init)
 		host->init(conn, e);
-	if (!policy)
-		return;
-	if (policy->init)
+	if (policy && policy->init)
 		policy->init(conn->state, params, e->random);
-	next_order(conn, e, 0);
 }
 
 static void on_ack_sent(struct aw_conn *conn, const struct aw_event *e)

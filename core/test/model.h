@@ -101,17 +101,17 @@ static inline void model_data(struct model *m, struct aw_event *e, u32 bytes, u8
 	e->kind = AW_EVENT_DATA;
 	e->bytes = aw_min_u32(bytes, left);
 	/* until the hole is filled, segments arrive above it */
-	e->order = order == AW_ORDER_IN && m->queued_bytes ? AW_ORDER_HOLE : order;
+	e->seq = order == AW_SEQ_IN && m->queued_bytes ? AW_SEQ_HOLE : order;
 	if (!e->bytes && !(e->flags & AW_FLAG_FIN)) {
 		/* a probe of the closed window */
 		e->bytes = 1;
-		e->order = AW_ORDER_DUPLICATE;
+		e->seq = AW_SEQ_DUPLICATE;
 	}
-	switch (e->order) {
-	case AW_ORDER_HOLE:
+	switch (e->seq) {
+	case AW_SEQ_HOLE:
 		m->queued_bytes += e->bytes;
 		break;
-	case AW_ORDER_DUPLICATE:
+	case AW_SEQ_DUPLICATE:
 		break;
 	default:
 		m->unacked_bytes += e->bytes;
@@ -134,49 +134,49 @@ static inline void model_event(struct model *m, u8 op, u8 size,
 	size &= 31;
 	switch (op) {
 	case MODEL_SEGMENT:
-		model_data(m, e, mss, AW_ORDER_IN);
+		model_data(m, e, mss, AW_SEQ_IN);
 		break;
 	case MODEL_MERGED:
-		model_data(m, e, mss * (2u + size), AW_ORDER_IN);
+		model_data(m, e, mss * (2u + size), AW_SEQ_IN);
 		break;
 	case MODEL_SMALL:
 		e->flags = size & 1 ? AW_FLAG_PSH : 0;
-		model_data(m, e, 1 + 40u * size, AW_ORDER_IN);
+		model_data(m, e, 1 + 40u * size, AW_SEQ_IN);
 		break;
 	case MODEL_PUSHED:
 		e->flags = AW_FLAG_PSH | (size & 1 ? AW_FLAG_WND_GREW : 0);
-		model_data(m, e, mss, AW_ORDER_IN);
+		model_data(m, e, mss, AW_SEQ_IN);
 		break;
 	case MODEL_HOLE:
-		model_data(m, e, mss, AW_ORDER_HOLE);
+		model_data(m, e, mss, AW_SEQ_HOLE);
 		break;
 	case MODEL_FILLS:
 		if (m->queued_bytes) {
 			bytes = size & 1 ? 1 : m->queued_bytes;
 			m->queued_bytes -= bytes;
-			model_data(m, e, bytes, AW_ORDER_FILLS);
+			model_data(m, e, bytes, AW_SEQ_FILLS);
 			break;
 		}
-		model_data(m, e, mss, AW_ORDER_IN);
+		model_data(m, e, mss, AW_SEQ_IN);
 		break;
 	case MODEL_DUPLICATE:
-		model_data(m, e, mss, AW_ORDER_DUPLICATE);
+		model_data(m, e, mss, AW_SEQ_DUPLICATE);
 		break;
 	case MODEL_CE:
 		e->flags = AW_FLAG_CE_CHANGE;
-		model_data(m, e, mss, AW_ORDER_IN);
+		model_data(m, e, mss, AW_SEQ_IN);
 		break;
 	case MODEL_FIN:
 		e->flags = AW_FLAG_FIN;
-		model_data(m, e, size & 1 ? mss : 0, AW_ORDER_IN);
+		model_data(m, e, size & 1 ? mss : 0, AW_SEQ_IN);
 		break;
 	case MODEL_QUICKACK:
 		e->flags = AW_FLAG_QUICKACK;
-		model_data(m, e, mss, AW_ORDER_IN);
+		model_data(m, e, mss, AW_SEQ_IN);
 		break;
 	case MODEL_WAITS:
 		e->flags = AW_FLAG_READER_WAITS;
-		model_data(m, e, mss, AW_ORDER_IN);
+		model_data(m, e, mss, AW_SEQ_IN);
 		break;
 	case MODEL_READ_ALL:
 	case MODEL_READ_PART:

@@ -10,15 +10,15 @@ struct aw_verdict real_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes
 				   struct aw_verdict v);
 struct aw_verdict real_decide(struct aw_conn *conn, const struct aw_event *e);
 
-#define LOSES_RAIL(n) (MUTANT == (n) ? 1u << (n) : 0u)
+#define LOSES_DUTY(n) (MUTANT == (n) ? 1u << (n) : 0u)
 
 struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
 				 u64 hole_until_ns, const struct aw_event *e,
 				 struct aw_verdict v)
 {
 	struct aw_verdict before = v;
-	u32 lost = LOSES_RAIL(0) | LOSES_RAIL(1) | LOSES_RAIL(2) | LOSES_RAIL(3) |
-		   LOSES_RAIL(4) | LOSES_RAIL(5) | LOSES_RAIL(6) | LOSES_RAIL(7) |
+	u32 lost = LOSES_DUTY(0) | LOSES_DUTY(1) | LOSES_DUTY(2) | LOSES_DUTY(3) |
+		   LOSES_DUTY(4) | LOSES_DUTY(5) | LOSES_DUTY(6) | LOSES_DUTY(7) |
 		   (MUTANT == 21 ? AW_RAIL_READER : 0);
 
 	if (MUTANT == 17 && hole_until_ns > e->now_ns) /* reports the hole late */
@@ -29,8 +29,8 @@ struct aw_verdict aw_rails_apply(u32 rails, u64 owed_since_ns, u32 share_bytes,
 		v.deadline_ns = aw_add_ns(v.deadline_ns, 1);
 	if (MUTANT == 9 && before.action == AW_WAIT) /* too eager */
 		v = aw_send_now(AW_REASON_AREA);
-	if (MUTANT == 10 && v.by_rail) /* hides that it was a rail */
-		v.by_rail = 0, v.reason = AW_REASON_AREA;
+	if (MUTANT == 10 && v.by_duty) /* hides that it was a rail */
+		v.by_duty = 0, v.reason = AW_REASON_AREA;
 	return v;
 }
 

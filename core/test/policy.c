@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Validation, the registry, parameters and reasons; 64-bit division. */
+/* Validation, the registries, parameters, the clamp and reasons; 64-bit division. */
 #include <string.h>
 #include <ackwise/ackwise.h>
 #include "test.h"
 
 extern const struct aw_policy aw_policy_template;
 
-static struct aw_verdict on_data(void *state, const struct aw_params *p,
-				 const struct aw_event *e)
+static struct aw_order order(void *state, const struct aw_params *p,
+			     const struct aw_seen *seen)
 {
-	(void)state, (void)p, (void)e;
-	return aw_nothing();
+	(void)state, (void)p, (void)seen;
+	return aw_order(0, 0);
 }
 
 static const struct aw_param good_params[] = {
@@ -38,7 +38,7 @@ static const struct aw_policy good = {
 	.values = good_values,
 	.values_count = 2,
 	.state_bytes = AW_STATE_MAX_BYTES,
-	.on_data = on_data,
+	.order = order,
 	.observe = observe,
 };
 
@@ -73,7 +73,7 @@ static void rejects_each_broken_rule(void)
 	REJECTS(NAME, bad.summary = "");
 	REJECTS(NAME, bad.source = NULL);
 	REJECTS(NAME, bad.source = "");
-	REJECTS(REQUIRED, bad.on_data = NULL);
+	REJECTS(REQUIRED, bad.order = NULL);
 	REJECTS(STATE, bad.state_bytes = AW_STATE_MAX_BYTES + 1);
 	REJECTS(PARAM, bad.params = NULL);
 	REJECTS(PARAM, bad.params_count = AW_PARAMS_MAX + 1);
@@ -102,14 +102,14 @@ static void lists_sound_policies(void)
 	struct aw_params p;
 	u32 i, j;
 
-	CHECK(aw_policy_find("linux") && aw_policy_count() >= 2, "a list");
+	CHECK(aw_policy_find("every") && aw_policy_count() >= 2, "a list");
 	for (i = 0; i < aw_policy_count(); i++) {
 		policy = aw_policy_at(i);
 		CHECK(aw_policy_validate(policy) == 0, "%s", policy->name);
 		CHECK(aw_policy_find(policy->name) == policy, "%s is unique",
 		      policy->name);
 		memset(&p, 0xff, sizeof(p));
-		aw_params_init(policy, &p);
+		aw_params_init(policy->params, policy->params_count, &p);
 		for (j = 0; j < AW_PARAMS_MAX; j++)
 			CHECK(p.value[j] == (j < policy->params_count
 						     ? policy->params[j].initial
@@ -117,10 +117,73 @@ static void lists_sound_policies(void)
 			      "%s %u", policy->name, j);
 	}
 	CHECK(!aw_policy_at(i), "past the end");
-	CHECK(!aw_policy_find("linu") && !aw_policy_find("linuxx") &&
+	CHECK(!aw_policy_find("ever") && !aw_policy_find("everyx") &&
 		      !aw_policy_find(""),
 	      "no prefixes");
 	CHECK(aw_policy_validate(&aw_policy_template) == 0, "template");
+}
+
+static void lists_hosts(void)
+{
+	const struct aw_host *host;
+	u32 i, j;
+
+	for (i = 0; (host = aw_host_at(i)); i++) {
+		CHECK(aw_host_find(host->name) == host, "%s is unique", host->name);
+		CHECK(!aw_policy_find(host->name), "%s is no policy", host->name);
+		CHECK(host->summary[0] && host->source[0], "%s", host->name);
+		CHECK(host->on_data && host->on_deadline && host->on_app_read &&
+			      host->on_ack_sent,
+		      "%s", host->name);
+		CHECK(host->params_count <= AW_PARAMS_MAX, "%s", host->name);
+		for (j = 0; j < host->params_count; j++)
+			CHECK(host->params[j].min <= host->params[j].initial &&
+				      host->params[j].initial <= host->params[j].max,
+			      "%s %s", host->name, host->params[j].name);
+	}
+	CHECK(i >= 3 && !aw_host_at(i) && aw_host_find("linux") && aw_host_find("rfc"),
+	      "%u", i);
+	CHECK(!aw_host_find("rf") && !aw_host_find("rfcs") && !aw_host_find(""),
+	      "no prefixes");
+}
+
+/* What the clamp makes of an order, worked out by hand. [D-17] [D-26] */
+static void clamps(void)
+{
+	static const struct {
+		u32 mss, wnd, flight, delay_us;
+		struct aw_order o, expected;
+	} rows[] = {
+		/* a quarter of the flight, or of the window if that is less */
+		{ 1000, 80000, 40000, 0, { 50000, 0 }, { 10000, 0 } },
+		{ 1000, 20000, 40000, 0, { 50000, 0 }, { 5000, 0 } },
+		{ 1000, 80000, 40000, 0, { 9999, 0 }, { 9999, 0 } },
+		/* two segments may always wait [RFC 5681, 4.2 (a)] */
+		{ 1000, 80000, 0, 0, { 50000, 0 }, { 2000, 0 } },
+		{ 1000, 80000, 7000, 0, { 50000, 0 }, { 2000, 0 } },
+		{ ~0u, 0, 0, 0, { ~0u, 0 }, { ~0u, 0 } },
+		/* from 50 us to 500 ms, or what the host allows; 0 is the host's own */
+		{ 1000, 0, 0, 0, { 0, 1 }, { 0, 50000 } },
+		{ 1000, 0, 0, 0, { 0, 50001 }, { 0, 50001 } },
+		{ 1000, 0, 0, 0, { 0, AW_NOW_NS - 1 }, { 0, 500000000 } },
+		{ 1000, 0, 0, 30000, { 0, 30000001 }, { 0, 30000000 } },
+		{ 1000, 0, 0, ~0u, { 0, AW_NOW_NS - 1 }, { 0, 500000000 } },
+		{ 1000, 0, 0, 10, { 0, 1 }, { 0, 10000 } },
+		{ 1000, 0, 0, 10, { 0, 0 }, { 0, 0 } },
+	};
+	struct aw_order o;
+	u32 i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		o = aw_clamp(rows[i].o, aw_most(rows[i].mss, rows[i].wnd,
+						rows[i].flight, rows[i].delay_us));
+		CHECK(o.bytes == rows[i].expected.bytes &&
+			      o.delay_ns == rows[i].expected.delay_ns,
+		      "row %u: { %u, %u }", i, o.bytes, o.delay_ns);
+	}
+	o = aw_order(1ull << 40, ~0ull);
+	CHECK(o.bytes == ~0u && !aw_is_now(o), "a long order is not an ACK");
+	CHECK(aw_is_now(aw_now(AW_REASON_QUIET)), "now");
 }
 
 static void gives_words_for_reasons(void)
@@ -135,7 +198,7 @@ static void gives_words_for_reasons(void)
 	}
 	CHECK(!strcmp(aw_reason_source(AW_REASON_WAITING), "wait"), "wait");
 	CHECK(!strcmp(aw_reason_source(AW_REASON_AREA), "policy"), "policy");
-	CHECK(!strcmp(aw_reason_source(AW_REASON_FIN), "rail"), "rail");
+	CHECK(!strcmp(aw_reason_source(AW_REASON_FIN), "duty"), "duty");
 	CHECK(!strcmp(aw_reason_source(AW_REASON_PIGGYBACK), "driver"), "driver");
 	CHECK(!strcmp(aw_reason_label(AW_REASONS), "?") &&
 		      !strcmp(aw_reason_text(~0u), "?") &&
@@ -170,6 +233,8 @@ int main(void)
 {
 	rejects_each_broken_rule();
 	lists_sound_policies();
+	lists_hosts();
+	clamps();
 	gives_words_for_reasons();
 	divides();
 	return test_end();

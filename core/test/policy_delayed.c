@@ -4,22 +4,50 @@
 
 static void acks_are_exactly_one_in(u32 n)
 {
-	struct host h = { .policy = "delayed", .rails = AW_RAILS_DEFAULT,
-			  .wnd_max_bytes = 16000000,
+	struct sock h = { .policy = "delayed", .wnd_max_bytes = 16000000,
 			  .set = { { "segments", n } } };
 	struct step s = { IN(0) };
 	u32 i;
 
-	host_open(&h);
+	sock_open(&h);
 	for (i = 0; i < 12 * n; i++) {
 		s.at_ns = i * US(120);
-		host_step(&h, &s);
+		sock_step(&h, &s);
 	}
 	CHECK(h.acks == 12, "%u segments per ACK: %u ACKs", n, h.acks);
 }
 
+/* 100 segments per round trip: an ACK for 25 at most. [D-26] */
+static void the_clamp_leaves_four_acks_per_flight(u32 n, u32 expected)
+{
+	struct sock h = { .policy = "delayed", .wnd_max_bytes = 16000000, .clamp = 1,
+			  .rtt_us = 10000, .set = { { "segments", n } } };
+	struct step s = { IN(0) };
+	u32 i;
+
+	sock_open(&h);
+	for (i = 0; i < 1000; i++) {
+		s.at_ns = i * US(100);
+		sock_step(&h, &s);
+	}
+	h.acks = 0;
+	for (; i < 2000; i++) {
+		s.at_ns = i * US(100);
+		sock_step(&h, &s);
+	}
+	CHECK(h.acks >= expected && h.acks <= expected + 2, "%u ACKs of %u", h.acks, n);
+}
+
 int main(void)
 {
+	ASK("the order is the same, whatever was seen",
+	    (.policy = "delayed", .set = { { "segments", 3 }, { "delay_ms", 40 } }),
+	    (.rtt_us = 10000),
+	    { QUESTION(SENT, 0), ORDER(3 * MSS, MS(40)) },
+	    { QUESTION(LIMIT, MS(1)), .seen.owed_bytes = 3 * MSS,
+	      ANSWER_NOW(SEGMENT_COUNT) },
+	    { QUESTION(SENT, MS(1)), .seen.mss_bytes = 500, ORDER(1500, MS(40)) },
+	    { QUESTION(TIMEOUT, MS(41)), .seen.owed_bytes = 1, ANSWER_NOW(DELAY_TIMER) });
 	PLAY("an ACK for the second full segment (RFC 5681, 4.2)", (.policy = "delayed"),
 	     { IN(MS(0)), WAIT(MS(200)) },
 	     { IN(MS(1)), NOW(SEGMENT_COUNT) },
@@ -47,10 +75,17 @@ int main(void)
 	     (.policy = "delayed", .set = { { "delay_ms", 40 } }),
 	     { PART(MS(0), 10), WAIT(MS(40)) },
 	     { PART(MS(41), 10), NOW(DELAY_TIMER) });
+	PLAY("a delay of 500 ms is the policy's own: exactly 500 ms is allowed [D-17]",
+	     (.policy = "delayed", .set = { { "delay_ms", 500 } }),
+	     { PART(MS(0), 10), WAIT(MS(500)) },
+	     { TIMER(MS(500)), NOW(DELAY_TIMER) });
 	acks_are_exactly_one_in(1);
 	acks_are_exactly_one_in(2);
 	acks_are_exactly_one_in(8);
 	acks_are_exactly_one_in(64);
 	acks_are_exactly_one_in(1000);
+	the_clamp_leaves_four_acks_per_flight(64, 40);
+	the_clamp_leaves_four_acks_per_flight(25, 40);
+	the_clamp_leaves_four_acks_per_flight(10, 100);
 	return test_end();
 }

@@ -5,6 +5,9 @@
 #include "model.h"
 #include "script.h"
 
+/* The model of the paper: no protocol, and no bound on an order. */
+#define PAPER .policy = "dynamic", .host = "model"
+
 static const u16 table[] = {
 #include "dynamic_z.h"
 };
@@ -38,17 +41,17 @@ static void table_is_the_inverse_distribution(void)
 /* The reported z is the one in use: a single packet waits z L. */
 static void reports_the_z_that_it_uses(void)
 {
-	struct host h = { .policy = "dynamic" };
+	struct sock h = { PAPER };
 	struct step s = { PART(0, 100) };
 	struct aw_verdict v;
 	u32 random, z;
 
 	for (random = 0; random < 256; random++) {
 		h.random = random << 24;
-		host_open(&h);
-		z = host_observe(&h, "z_permille");
+		sock_open(&h);
+		z = sock_observe(&h, "z_permille");
 		CHECK(z == table[reversed(random)] * 1000u >> 16, "%u", z);
-		v = host_step(&h, &s);
+		v = sock_step(&h, &s);
 		CHECK(v.deadline_ns / 10000 - z <= 1, "%u", z);
 	}
 }
@@ -81,12 +84,12 @@ static void agrees_with_the_rectangle(u32 draw, u32 random, u32 most_gap_ns)
 {
 	u64 arrival_ns[4000], now = 0, area, found;
 	u32 seed = random | 1, pending = 0, checked = 0, acks = 0, i;
-	struct host h = { .policy = "dynamic", .random = random,
+	struct sock h = { PAPER, .random = random,
 			  .set = { { "draw", draw } } };
 	struct step s = { .kind = AW_EVENT_DATA, .bytes = 100 };
 	struct aw_verdict v = { 0 };
 
-	host_open(&h);
+	sock_open(&h);
 	for (i = 0; i < 4000; i++) {
 		now += model_next(&seed) % most_gap_ns;
 		if (pending && v.deadline_ns <= now) {
@@ -102,7 +105,7 @@ static void agrees_with_the_rectangle(u32 draw, u32 random, u32 most_gap_ns)
 			checked++;
 			s.kind = AW_EVENT_DEADLINE;
 			s.at_ns = v.deadline_ns;
-			v = host_step(&h, &s);
+			v = sock_step(&h, &s);
 			CHECK(v.reason == AW_REASON_AREA, "packet %u", i);
 			pending = 0;
 			acks++;
@@ -110,7 +113,7 @@ static void agrees_with_the_rectangle(u32 draw, u32 random, u32 most_gap_ns)
 		}
 		arrival_ns[pending++] = now;
 		s.at_ns = now;
-		v = host_step(&h, &s);
+		v = sock_step(&h, &s);
 		CHECK(v.action == AW_WAIT, "packet %u", i);
 	}
 	CHECK(checked > 20, "%u", checked);
@@ -122,7 +125,7 @@ int main(void)
 
 	/* the largest z: 65455 / 65536, so z L = 9987640 ns */
 	PLAY("the earliest of a_j + z L / j",
-	     (.policy = "dynamic", .random = 0xff000000),
+	     (PAPER, .random = 0xff000000),
 	     { PART(MS(0), 100), WAIT(9987640) },
 	     { PART(MS(2), 100), WAIT(MS(2) + 4993820) },
 	     { PART(MS(2), 100), WAIT(MS(2) + 3329213) },
@@ -131,25 +134,42 @@ int main(void)
 	     /* draw = 0: the same z again */
 	     { PART(MS(100), 100), WAIT(MS(100) + 9987640) });
 	PLAY("merged segments are as many packets",
-	     (.policy = "dynamic", .random = 0xff000000),
+	     (PAPER, .random = 0xff000000),
 	     { PART(MS(0), 400), .segments = 4, WAIT(2496910) });
 	PLAY("draw = 1 takes the next z: positions 0, 128, 64 [S2.4] [D-05]",
-	     (.policy = "dynamic", .set = { { "draw", 1 } }),
+	     (PAPER, .set = { { "draw", 1 } }),
 	     { PART(MS(0), 100), WAIT(33569) },         /* 220 */
 	     { TIMER(MS(1)), NOW(AREA) },
 	     { PART(MS(10), 100), WAIT(MS(10) + 6219177) }, /* 40758 */
 	     { TIMER(MS(20)), NOW(AREA) },
 	     { PART(MS(30), 100), WAIT(MS(30) + 3597259) }); /* 23575 */
 	PLAY("draw = 2: z is 1, whatever the random bits are [S2.2]",
-	     (.policy = "dynamic", .random = 0x12000000, .set = { { "draw", 2 } }),
+	     (PAPER, .random = 0x12000000, .set = { { "draw", 2 } }),
 	     { PART(MS(0), 100), WAIT(MS(10)) },
 	     { PART(MS(2), 100), WAIT(MS(7)) },
 	     { TIMER(MS(7)), NOW(AREA) },
 	     { PART(MS(20), 100), WAIT(MS(30)) });
 	PLAY("an ACK that covers no new data draws no z",
-	     (.policy = "dynamic", .set = { { "draw", 1 } }),
+	     (PAPER, .set = { { "draw", 1 } }),
 	     { SENT(MS(0)), NOTHING },
 	     { PART(MS(1), 100), WAIT(MS(1) + 33569) });
+	PLAY("TCP: 50 us are the shortest time that an order may have",
+	     (.policy = "dynamic", .set = { { "draw", 1 } }),
+	     { PART(MS(0), 100), WAIT(US(50)) },
+	     { TIMER(US(50)), NOW(AREA) },
+	     { PART(MS(10), 100), WAIT(MS(10) + 6219177) });
+	ASK("it wants to see each arrival, until t [S2.1]",
+	    (.policy = "dynamic", .random = 0xff000000), (.rtt_us = 0),
+	    { QUESTION(SENT, 0), ORDER(1, 0) },
+	    { QUESTION(LIMIT, MS(1)), .seen.new_segments = 1, ORDER(1, 9987640) },
+	    { QUESTION(LIMIT, MS(3)), .seen.new_segments = 1, ORDER(1, 4993820) },
+	    /* a timer that is early, as no host's is */
+	    { QUESTION(TIMEOUT, MS(4)), ORDER(1, 3993820) },
+	    { QUESTION(TIMEOUT, MS(8)), ANSWER_NOW(AREA) },
+	    { QUESTION(SENT, MS(8)), ORDER(1, 0) },
+	    { QUESTION(LIMIT, MS(9)), .seen.new_segments = 2, ORDER(1, 4993820) },
+	    /* what arrives after t does not move it */
+	    { QUESTION(LIMIT, MS(20)), .seen.new_segments = 9, ANSWER_NOW(AREA) });
 	table_is_the_inverse_distribution();
 	reports_the_z_that_it_uses();
 	for (i = 0; i < 6; i++) {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A receiving host in a table: each step is one event and the expected verdict.
- * The host tracks bytes and window, and sends an ACK as soon as the verdict says
- * so, like every driver.
+ * Tables worked out by hand.
+ *
+ *	PLAY  a socket on a host: each step is an event and the expected verdict.  The
+ *	      socket tracks bytes and window, and sends an ACK as soon as the verdict
+ *	      says so, like every driver.
+ *	ASK   a policy alone: each row is a question and the expected answer.
  */
 #ifndef ACKWISE_TEST_SCRIPT_H
 #define ACKWISE_TEST_SCRIPT_H
@@ -14,29 +17,32 @@
 #define MSS 1460u
 #define US(n) ((u64)((n)*1e3))
 #define MS(n) ((u64)((n)*1e6))
+/* Times of tables count from here: 0 would mean "none yet" to a policy. */
+#define START_NS (1000 * AW_NS_PER_S)
 
 struct setting {
 	const char *name;
 	u32 value;
 };
 
-struct host {
-	const char *policy;
-	struct setting set[5];
-	u32 rails;
-	u32 wnd_max_bytes; /* 1 MB unless given */
-	u32 mss_bytes;     /* MSS unless given */
+struct sock {
+	const char *policy;    /* NULL: the host alone */
+	const char *host;      /* "rfc" unless given */
+	struct setting set[5]; /* of the policy or, without one, of the host */
+	u8 clamp;              /* 1: flight and window bound orders */
+	u32 wnd_max_bytes;     /* 1 MB unless given */
+	u32 mss_bytes;         /* MSS unless given */
 	u32 rtt_us, rto_us, delay_max_us, random;
 
-	/* kept by host_*() */
-	struct aw_params params;
+	/* kept by sock_*() */
+	struct aw_params params, host_params;
 	struct aw_conn conn;
 	u32 unacked_bytes, wnd_bytes;
 	unsigned acks;
 };
 
 struct step {
-	u8 kind, order;
+	u8 kind, seq;
 	u16 flags, segments;
 	u64 at_ns;
 	u32 bytes, unread_bytes;
@@ -45,7 +51,7 @@ struct step {
 	u64 every_ns;
 
 	/* expected */
-	u8 action, reason, by_rail;
+	u8 action, reason, by_duty;
 	u64 until_ns;
 };
 
@@ -56,14 +62,30 @@ struct step {
 #define TIMER(at) .kind = AW_EVENT_DEADLINE, .at_ns = at
 #define SENT(at) .kind = AW_EVENT_ACK_SENT, .at_ns = at
 #define NOW(name) .action = AW_SEND_NOW, .reason = AW_REASON_##name
-#define RAIL(name) NOW(name), .by_rail = 1
+#define DUTY(name) NOW(name), .by_duty = 1
 #define WAIT(until)                                               \
 	.action = AW_WAIT, .reason = AW_REASON_WAITING,           \
 	.until_ns = until
 #define NOTHING .action = AW_NOTHING, .reason = AW_REASON_NONE
 /* clang-format on */
 
-static inline void host_fill(const struct host *h, const struct step *s,
+/* Sets parameters by name. */
+static inline void set_all(const char *whose, const struct aw_param *list, u32 count,
+			   const struct setting *set, struct aw_params *params)
+{
+	unsigned i, j;
+
+	aw_params_init(list, count, params);
+	for (i = 0; i < 5 && set[i].name; i++) {
+		for (j = 0; j < count; j++)
+			if (!strcmp(list[j].name, set[i].name))
+				break;
+		CHECK(j < count, "%s has no %s", whose, set[i].name);
+		params->value[j % AW_PARAMS_MAX] = set[i].value;
+	}
+}
+
+static inline void sock_fill(const struct sock *h, const struct step *s,
 			     struct aw_event *e)
 {
 	u32 room = h->wnd_max_bytes > s->unread_bytes
@@ -71,7 +93,7 @@ static inline void host_fill(const struct host *h, const struct step *s,
 			   : 0;
 
 	memset(e, 0, sizeof(*e));
-	e->now_ns = s->at_ns;
+	e->now_ns = START_NS + s->at_ns;
 	e->random = h->random;
 	e->bytes = s->bytes;
 	e->unacked_bytes = h->unacked_bytes;
@@ -87,16 +109,18 @@ static inline void host_fill(const struct host *h, const struct step *s,
 	e->segments = s->segments ? s->segments : 1;
 	e->flags = s->flags;
 	e->kind = s->kind;
-	e->order = s->order;
+	e->seq = s->seq;
 }
 
-static inline void host_open(struct host *h)
+static inline void sock_open(struct sock *h)
 {
-	const struct aw_policy *policy = aw_policy_find(h->policy);
+	const struct aw_policy *policy = h->policy ? aw_policy_find(h->policy) : NULL;
+	const struct aw_host *host = aw_host_find(h->host ? h->host : "rfc");
+	static const struct setting none[5];
 	struct step start = { 0 };
 	struct aw_event e;
-	unsigned i, j;
 
+	CHECK(host && !h->policy == !policy, "%s", h->policy ? h->policy : h->host);
 	if (!h->wnd_max_bytes)
 		h->wnd_max_bytes = 1000000;
 	if (!h->mss_bytes)
@@ -104,21 +128,18 @@ static inline void host_open(struct host *h)
 	h->wnd_bytes = h->wnd_max_bytes;
 	h->unacked_bytes = 0;
 	h->acks = 0;
-	aw_params_init(policy, &h->params);
-	for (i = 0; i < 5 && h->set[i].name; i++) {
-		for (j = 0; j < policy->params_count; j++)
-			if (!strcmp(policy->params[j].name, h->set[i].name))
-				break;
-		CHECK(j < policy->params_count, "%s has no %s", h->policy,
-		      h->set[i].name);
-		h->params.value[j] = h->set[i].value;
-	}
-	host_fill(h, &start, &e);
-	aw_conn_init(&h->conn, policy, &h->params, h->rails, &e);
+	set_all(host->name, host->params, host->params_count, policy ? none : h->set,
+		&h->host_params);
+	if (policy)
+		set_all(policy->name, policy->params, policy->params_count, h->set,
+			&h->params);
+	sock_fill(h, &start, &e);
+	aw_conn_init(&h->conn, host, &h->host_params, policy, &h->params, &e);
+	h->conn.unbounded |= !h->clamp;
 }
 
-/* One event; sends an ACK if the verdict says so. */
-static inline struct aw_verdict host_step(struct host *h, const struct step *s)
+/* One event; sends an ACK if the verdict says so.  The deadline counts from START_NS. */
+static inline struct aw_verdict sock_step(struct sock *h, const struct step *s)
 {
 	struct step sent = { .kind = AW_EVENT_ACK_SENT,
 			     .at_ns = s->at_ns,
@@ -126,24 +147,25 @@ static inline struct aw_verdict host_step(struct host *h, const struct step *s)
 	struct aw_verdict v;
 	struct aw_event e;
 
-	if (s->kind == AW_EVENT_DATA &&
-	    (s->order == AW_ORDER_IN || s->order == AW_ORDER_FILLS))
+	if (s->kind == AW_EVENT_DATA && (s->seq == AW_SEQ_IN || s->seq == AW_SEQ_FILLS))
 		h->unacked_bytes += s->bytes;
-	host_fill(h, s, &e);
+	sock_fill(h, s, &e);
 	if (s->kind == AW_EVENT_ACK_SENT) {
 		h->unacked_bytes = 0;
 		h->wnd_bytes = e.wnd_next_bytes;
 		h->acks++;
-		host_fill(h, s, &e);
+		sock_fill(h, s, &e);
 	}
 	v = aw_decide(&h->conn, &e);
 	if (v.action == AW_SEND_NOW)
-		host_step(h, &sent);
+		sock_step(h, &sent);
+	if (v.deadline_ns != AW_NEVER_NS)
+		v.deadline_ns -= START_NS;
 	return v;
 }
 
 /* A value that the policy's observe() reports. */
-static inline u32 host_observe(const struct host *h, const char *name)
+static inline u32 sock_observe(const struct sock *h, const char *name)
 {
 	const struct aw_policy *policy = h->conn.policy;
 	u32 out[AW_VALUES_MAX] = { 0 };
@@ -157,42 +179,105 @@ static inline u32 host_observe(const struct host *h, const char *name)
 	return out[i % AW_VALUES_MAX];
 }
 
-static inline void host_play(const char *claim, struct host *h,
+static inline void sock_play(const char *claim, struct sock *h,
 			     const struct step *steps, unsigned count)
 {
 	struct aw_verdict v;
 	struct step s;
 	unsigned i, n;
 
-	host_open(h);
+	sock_open(h);
 	for (i = 0; i < count; i++) {
 		for (n = 0; n < aw_max_u32(steps[i].times, 1); n++) {
 			s = steps[i];
 			s.at_ns += n * s.every_ns;
 			if (s.action != AW_WAIT)
 				s.until_ns = AW_NEVER_NS;
-			v = host_step(h, &s);
+			v = sock_step(h, &s);
 			CHECK(v.action == s.action && v.reason == s.reason &&
-				      v.by_rail == s.by_rail &&
+				      v.by_duty == s.by_duty &&
 				      v.deadline_ns == s.until_ns,
-			      "%s: %s: step %u (%u): %u %s %u at %.3f, "
-			      "expected %u %s %u at %.3f ms",
-			      h->policy, claim, i, n, v.action,
-			      aw_reason_label(v.reason), v.by_rail,
+			      "%s: %s: step %u (%u): %u %s %u at %.6f, "
+			      "expected %u %s %u at %.6f ms",
+			      h->policy ? h->policy : h->host, claim, i, n, v.action,
+			      aw_reason_label(v.reason), v.by_duty,
 			      (double)v.deadline_ns / 1e6, s.action,
-			      aw_reason_label(s.reason), s.by_rail,
+			      aw_reason_label(s.reason), s.by_duty,
 			      (double)s.until_ns / 1e6);
 		}
 	}
 }
 
-/* PLAY("claim", { .policy = ... }, steps): a host and its events. */
+/* PLAY("claim", { .policy = ... }, steps): a socket and its events. */
 #define PLAY(claim, setup, ...)                                                       \
 	do {                                                                          \
-		struct host host_ = { .rails = AW_RAILS_DEFAULT, SETUP setup };       \
+		struct sock sock_ = { SETUP setup };                                  \
 		const struct step steps_[] = { __VA_ARGS__ };                         \
-		host_play(claim, &host_, steps_, sizeof(steps_) / sizeof(steps_[0])); \
+		sock_play(claim, &sock_, steps_, sizeof(steps_) / sizeof(steps_[0])); \
 	} while (0)
 #define SETUP(...) __VA_ARGS__
+
+/* A question: what was seen, and the answer that is expected.  Times count from
+ * START_NS; the last arrival is now unless given. */
+struct asked {
+	struct aw_seen seen;
+	struct aw_order answer;
+};
+
+struct mind {
+	const char *policy;
+	struct setting set[5];
+	u32 random;
+};
+
+/* clang-format off */
+#define QUESTION(w, at) .seen.why = AW_WHY_##w, .seen.now_ns = at
+#define ORDER(n, delay) .answer = { n, (u32)(delay) }
+#define ANSWER_NOW(name) .answer = { AW_REASON_##name, AW_NOW_NS }
+/* clang-format on */
+
+static inline void mind_ask(const char *claim, const struct mind *m,
+			    const struct aw_seen *usual, const struct asked *rows,
+			    unsigned count)
+{
+	const struct aw_policy *policy = aw_policy_find(m->policy);
+	u64 state[AW_STATE_MAX_BYTES / 8] = { 0 };
+	struct aw_params params;
+	struct aw_seen seen;
+	struct aw_order o;
+	unsigned i;
+
+	set_all(policy->name, policy->params, policy->params_count, m->set, &params);
+	if (policy->init)
+		policy->init(state, &params, m->random);
+	for (i = 0; i < count; i++) {
+		seen = rows[i].seen;
+		seen.now_ns += START_NS;
+		seen.last_ns = seen.last_ns ? START_NS + seen.last_ns : seen.now_ns;
+		seen.mss_bytes = seen.mss_bytes ? seen.mss_bytes : usual->mss_bytes;
+		seen.wnd_bytes = seen.wnd_bytes ? seen.wnd_bytes : usual->wnd_bytes;
+		seen.rtt_us = seen.rtt_us ? seen.rtt_us : usual->rtt_us;
+		seen.most = aw_order(~0u, AW_DELAY_MAX_NS);
+		o = policy->order(state, &params, &seen);
+		CHECK(o.bytes == rows[i].answer.bytes &&
+			      o.delay_ns == rows[i].answer.delay_ns,
+		      "%s: %s: row %u: { %u, %u }, expected { %u, %u }", m->policy,
+		      claim, i, o.bytes, o.delay_ns, rows[i].answer.bytes,
+		      rows[i].answer.delay_ns);
+	}
+}
+
+/* ASK("claim", { .policy = ... }, { .rtt_us = ... }, rows): a policy's own answers;
+ * MSS and a window of 1 MB unless given. */
+#define ASK(claim, setup, common, ...)                                            \
+	do {                                                                      \
+		const struct mind mind_ = { SETUP setup };                        \
+		struct aw_seen usual_ = { SETUP common };                         \
+		const struct asked rows_[] = { __VA_ARGS__ };                     \
+		usual_.mss_bytes = usual_.mss_bytes ? usual_.mss_bytes : MSS;     \
+		usual_.wnd_bytes = usual_.wnd_bytes ? usual_.wnd_bytes : 1000000; \
+		mind_ask(claim, &mind_, &usual_, rows_,                           \
+			 sizeof(rows_) / sizeof(rows_[0]));                       \
+	} while (0)
 
 #endif /* ACKWISE_TEST_SCRIPT_H */

@@ -19,6 +19,7 @@ int main(int argc, char **argv)
 	/* what the headers promise to every driver and binding */
 	CHECK(sizeof(struct aw_event) == 64, "%zu", sizeof(struct aw_event));
 	CHECK(sizeof(struct aw_verdict) == 16, "%zu", sizeof(struct aw_verdict));
-	CHECK(sizeof(struct aw_conn) <= 128, "%zu", sizeof(struct aw_conn));
+	CHECK(sizeof(struct aw_seen) <= 96, "%zu", sizeof(struct aw_seen));
+	CHECK(sizeof(struct aw_conn) <= 256, "%zu", sizeof(struct aw_conn));
 	return test_end();
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One event log through every policy, one line per verdict.  The output must not
+ * One event log through every policy on every host, one line per verdict.  The output must not
  * depend on the machine's word size or byte order.
  */
 #include <stdio.h>
 #include "model.h"
 
-#define EVENTS 3000
+#define EVENTS 1000
 
-static void play(const struct aw_policy *policy, u8 shape)
+static void play(const struct aw_host *host, const struct aw_policy *policy, u8 shape)
 {
-	struct aw_params params;
+	struct aw_params host_params, params;
 	struct aw_conn conn;
 	struct aw_verdict v;
 	struct model model;
@@ -22,8 +22,10 @@ static void play(const struct aw_policy *policy, u8 shape)
 	memset(&e, 0, sizeof(e));
 	e.now_ns = model.now_ns;
 	e.random = model_next(&model.random);
-	aw_params_init(policy, &params);
-	aw_conn_init(&conn, policy, &params, AW_RAILS_DEFAULT, &e);
+	aw_params_init(host->params, host->params_count, &host_params);
+	if (policy)
+		aw_params_init(policy->params, policy->params_count, &params);
+	aw_conn_init(&conn, host, &host_params, policy, &params, &e);
 	for (i = 0; i < EVENTS; i++) {
 		op = (u8)(model_next(&seed) % 64);
 		size = (u8)(model_next(&seed) >> 9);
@@ -36,19 +38,22 @@ static void play(const struct aw_policy *policy, u8 shape)
 		size &= op == MODEL_DUE ? 0xff : 0x7f;
 		model_event(&model, op, size, &conn.pending, &e);
 		v = aw_decide(&conn, &e);
-		printf("%s %u %llu %u %u %s %lld %u\n", policy->name, i,
+		printf("%s %s %u %llu %u %u %s %lld %u\n", host->name,
+		       policy ? policy->name : "-", i,
 		       (unsigned long long)e.now_ns, e.kind, v.action,
-		       aw_reason_label(v.reason), (long long)v.deadline_ns, v.by_rail);
+		       aw_reason_label(v.reason), (long long)v.deadline_ns, v.by_duty);
 	}
 }
 
 int main(void)
 {
-	u32 i;
+	const struct aw_host *host;
+	u32 h, i;
 	u8 shape;
 
-	for (i = 0; i < aw_policy_count(); i++)
-		for (shape = 0; shape < 32; shape += 5)
-			play(aw_policy_at(i), shape);
+	for (h = 0; (host = aw_host_at(h)); h++)
+		for (i = 0; i <= aw_policy_count(); i++)
+			for (shape = 0; shape < 32; shape += 5)
+				play(host, aw_policy_at(i), shape);
 	return 0;
 }

@@ -129,8 +129,8 @@ static inline bool aw_conn_ack_is_news(const struct aw_conn *conn, bool on_data)
 
 /*
  * host_params, params: as aw_params_init() sets them, or changed within their ranges.
- * policy: NULL, the host alone; else valid.  e: time and random bits; MSS, window, RTT
- * and RTO for the first order, as far as they are known, else 0.  Cannot fail.
+ * policy: NULL, the host alone; else valid.  e: only time and random bits are read.
+ * Cannot fail.
  */
 void aw_conn_init(struct aw_conn *conn, const struct aw_host *host,
 		  const struct aw_params *host_params, const struct aw_policy *policy,

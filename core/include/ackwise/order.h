@@ -9,7 +9,7 @@
  * FIN, change of CE, quick ACK, window update or reader that waits for more.
  *
  *	why       when the policy is asked            answer
- *	SENT      an ACK left, or the start           the next order
+ *	SENT      an ACK of data left; at first       the next order
  *	LIMIT     the order's bytes have arrived      now, or the next order
  *	TIMEOUT   the order's time is up              now, or the next order
  *	READ      the application read                now, or the next order

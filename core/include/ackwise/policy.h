@@ -57,7 +57,8 @@ struct aw_policy {
 	u8 reads_arrivals;
 
 	/* The connection starts; state is zeroed, and random are 32 uniform random
-	 * bits.  A question of AW_WHY_SENT follows. (optional) */
+	 * bits.  The first question is AW_WHY_SENT, before any data has been seen.
+	 * (optional) */
 	void (*init)(void *state, const struct aw_params *p, u32 random);
 	/* The answer to a question. (required) */
 	struct aw_order (*order)(void *state, const struct aw_params *p,

@@ -3,7 +3,7 @@
 /* spec/5-adaptive-acknowledgement.md: the endpoints that deadlock. */
 #include "script.h"
 
-#define SUNOS(r) .policy = "bsd", .mss_bytes = 9148, .wnd_max_bytes = r, \
+#define SUNOS(r) .host = "bsd", .mss_bytes = 9148, .wnd_max_bytes = r, \
 	.set = { { "phase", 0 } }
 
 int main(void)
@@ -18,7 +18,7 @@ int main(void)
 	     { PART(MS(1), 6999), WAIT(MS(200)) },
 	     { PART(MS(2), 1), NOW(WINDOW_UPDATE) });
 	PLAY("two segments are enough where 35% is more",
-	     (.policy = "bsd", .set = { { "phase", 0 } }),
+	     (.host = "bsd", .set = { { "phase", 0 } }),
 	     { IN(MS(1)), WAIT(MS(200)) },
 	     { IN(MS(2)), NOW(WINDOW_UPDATE) });
 	PLAY("the next read sends it if the window could not slide",
@@ -39,7 +39,7 @@ int main(void)
 	PLAY("a tick that is late does not move", (SUNOS(16384)),
 	     { PART(MS(150), 10), WAIT(MS(200)) },
 	     { PART(MS(200), 10), NOW(DELAY_TIMER) });
-	PLAY("a random phase [D-12]", (.policy = "bsd", .random = 0x80000000),
+	PLAY("a random phase [D-12]", (.host = "bsd", .random = 0x80000000),
 	     { PART(MS(10), 10), WAIT(MS(100)) },
 	     { SENT(MS(11)), NOTHING },
 	     { PART(MS(150), 10), WAIT(MS(300)) });

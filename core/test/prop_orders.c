@@ -137,10 +137,10 @@ static void violated(const struct trial *t, const struct aw_event *e, const char
 	if (test_failed > 20)
 		return;
 	printf("%s, event %u (kind %u, order %u, flags %#x): %s: "
-	       "action %u, %s, deadline %+lld ns, by_rail %u\n",
-	       t->spy.name, t->events, e->kind, e->order, e->flags, claim, v.action,
+	       "action %u, %s, deadline %+lld ns, by_duty %u\n",
+	       t->spy.name, t->events, e->kind, e->seq, e->flags, claim, v.action,
 	       aw_reason_label(v.reason), (long long)(v.deadline_ns - e->now_ns),
-	       v.by_rail);
+	       v.by_duty);
 }
 
 static u32 units(u64 ns)
@@ -175,7 +175,7 @@ static bool is_hole_duty(struct trial *t, const struct aw_event *e,
 			 struct aw_verdict before)
 {
 	u64 part_ns = (u64)e->rtt_us * 50, most_ns = e->sack_delay_us * 1000ull;
-	bool above = e->kind == AW_EVENT_DATA && e->order == AW_ORDER_HOLE;
+	bool above = e->kind == AW_EVENT_DATA && e->seq == AW_SEQ_HOLE;
 
 	if (above && (t->above.reported < 3 || !most_ns))
 		return true;
@@ -201,11 +201,11 @@ static void keep_above(struct trial *t, const struct aw_event *e, bool made,
 		t->above.waiting = false;
 	if (e->kind != AW_EVENT_DATA || !made)
 		return;
-	if (e->order == AW_ORDER_IN || e->order == AW_ORDER_FILLS)
+	if (e->seq == AW_SEQ_IN || e->seq == AW_SEQ_FILLS)
 		t->above.reported = 0;
-	else if (e->order == AW_ORDER_HOLE && v.action == AW_WAIT)
+	else if (e->seq == AW_SEQ_HOLE && v.action == AW_WAIT)
 		t->above.waiting = true;
-	else if (e->order == AW_ORDER_HOLE && v.reason == AW_REASON_OUT_OF_ORDER)
+	else if (e->seq == AW_SEQ_HOLE && v.reason == AW_REASON_OUT_OF_ORDER)
 		t->above.reported++;
 }
 
@@ -238,7 +238,7 @@ static bool is_duty(u32 rails, bool owed, const struct aw_event *e)
 	u64 worth = only_update && usable ? usable : 1;
 
 	if (data && rails & AW_RAIL_ORDER &&
-	    (e->order == AW_ORDER_FILLS || e->order == AW_ORDER_DUPLICATE))
+	    (e->seq == AW_SEQ_FILLS || e->seq == AW_SEQ_DUPLICATE))
 		return true;
 	if (data && rails & AW_RAIL_CE && e->flags & AW_FLAG_CE_CHANGE)
 		return true;
@@ -258,12 +258,12 @@ static bool is_duty(u32 rails, bool owed, const struct aw_event *e)
 static bool same(struct aw_verdict a, struct aw_verdict b)
 {
 	return a.deadline_ns == b.deadline_ns && a.action == b.action &&
-	       a.reason == b.reason && a.by_rail == b.by_rail;
+	       a.reason == b.reason && a.by_duty == b.by_duty;
 }
 
 static bool is_well_formed(struct aw_verdict v)
 {
-	if (v.by_rail > 1 || v.reserved || v.reserved_word)
+	if (v.by_duty > 1 || v.reserved || v.reserved_word)
 		return false;
 	switch (v.action) {
 	case AW_NOTHING:
@@ -273,7 +273,7 @@ static bool is_well_formed(struct aw_verdict v)
 	case AW_SEND_NOW:
 		return v.deadline_ns == AW_NEVER_NS && v.reason > AW_REASON_WAITING &&
 		       v.reason < AW_REASONS &&
-		       (!v.by_rail || !strcmp(aw_reason_source(v.reason), "rail"));
+		       (!v.by_duty || !strcmp(aw_reason_source(v.reason), "rail"));
 	default:
 		return false;
 	}
@@ -296,7 +296,7 @@ static void check_answer(struct trial *t, const struct aw_event *e, struct aw_ve
 	if (!asked)
 		return;
 	if (raw.action == AW_SEND_NOW)
-		MUST(v.action == AW_SEND_NOW && !v.by_rail,
+		MUST(v.action == AW_SEND_NOW && !v.by_duty,
 		     "later than the policy, or not its verdict");
 	if (raw.action == AW_WAIT && owed)
 		MUST(v.action == AW_SEND_NOW || v.deadline_ns <= raw.deadline_ns,
@@ -304,7 +304,7 @@ static void check_answer(struct trial *t, const struct aw_event *e, struct aw_ve
 	if (!duty && raw.action == AW_WAIT && owed && raw.deadline_ns > e->now_ns &&
 	    raw.deadline_ns <= limit_ns)
 		MUST((v.action == AW_WAIT && v.deadline_ns == raw.deadline_ns &&
-		      !v.by_rail) ||
+		      !v.by_duty) ||
 			     same(v, before),
 		     "earlier than any duty demands");
 }
@@ -388,7 +388,7 @@ static void wild_event(struct model *m, u8 op, u8 size, struct aw_event *e)
 	e->rcv_mss_bytes = aw_max_u32(e->rcv_mss_bytes, 1);
 	e->segments = (u16)aw_max_u32(e->segments, 1);
 	e->kind = op % (AW_EVENT_KINDS + 1);
-	e->order = size % (AW_ORDERS + 1);
+	e->seq = size % (AW_SEQS + 1);
 }
 
 /* The policy would have changed nothing on a read that it is not told about. */
