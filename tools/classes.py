@@ -149,7 +149,7 @@ def _in_order(classes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def scenario_module(classes: Sequence[Mapping[str, Any]]) -> str:
     """Text of engine/scenario.py."""
     imports = (
-        "from collections.abc import Mapping, Sequence\n"
+        "from collections.abc import Mapping\n"
         "from dataclasses import dataclass, field\nfrom typing import Literal"
     )
     lines = HEAD.format(

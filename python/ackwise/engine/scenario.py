@@ -343,7 +343,7 @@ class Host:
     ack_sent_ns: int = 0
     """processor time per ACK sent"""
     policy_ns: int = 0
-    """additional processor time per data segment received, with any policy but `linux`"""
+    """additional processor time per data segment received, with a policy"""
     send_buffer_max_bytes: int | None = None
     """largest send buffer of a connection; absent: no limit"""
     recv_buffer_max_bytes: int | None = None
@@ -380,9 +380,9 @@ class FlowGroup:
     arrivals_per_s: float = 0.0
     """rate of Poisson flow arrivals; 0: none"""
     policy: Policy
-    """policy of the receiving host"""
+    """policy of the receiving host, or its host alone"""
     peer_policy: Policy = Policy(name="linux")
-    """policy of the sending host"""
+    """policy of the sending host, or its host alone"""
     sender: Sender = Sender()
     """TCP of the data sender"""
     receiver: Receiver = Receiver()

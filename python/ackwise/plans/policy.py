@@ -91,6 +91,11 @@ def parse(spec: str, where: str) -> PolicyChoice:
         if key == CLAMP_KEY:
             clamp = _word(text, f"{where}: {name}.{key}", CLAMPS)
             continue
+        if key == "rails":
+            raise InputError(
+                f"{where}: {name}.rails: there are no rails any more; give clamp=none for orders "
+                "as published, or host=NAME for other rules"
+            )
         if key not in params:
             raise InputError(
                 f"{where}: {name}.{key}: unknown parameter; "

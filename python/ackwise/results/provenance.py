@@ -79,15 +79,18 @@ def _seeds(seeds: Sequence[int]) -> str:
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
 
 
+_WORDS = {"flight": "clamped by flight", "none": "not clamped by flight"}
+
+
 def _clamps(clamp: dict[str, str | None]) -> str:
     by_word: dict[str, list[str]] = {}
     for label, word in clamp.items():
         if word:
             by_word.setdefault(word, []).append(label)
-    if len(by_word) == 1:
-        return f", orders clamped by {next(iter(by_word))}"
+    several = len(by_word) > 1
     return "".join(
-        f", orders of {', '.join(labels)} clamped by {word}" for word, labels in by_word.items()
+        f", orders{' of ' + ', '.join(labels) if several else ''} {_WORDS[word]}"
+        for word, labels in by_word.items()
     )
 
 

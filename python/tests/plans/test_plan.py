@@ -289,7 +289,10 @@ def test_a_wrong_plan_is_named(tmp_path: Path, line: str, says: str) -> None:
         ("delayed:segments=²", "is not a whole number"),
         ("delayed:segments=2,segments=3", "given twice"),
         ("delayed:segmens=2", 'did you mean "segments"'),
-        ("delayed:rails=orderr", "is not a rail"),
+        ("delayed:clamp=flights", 'did you mean "flight"'),
+        ("delayed:host=linx", 'did you mean "linux"'),
+        ("linux:host=rfc", "linux is a host, without a policy"),
+        ("delayed:rails=none", "give clamp=none"),
         ("x" * 5000, "is not a policy"),
     ],
 )
@@ -299,43 +302,35 @@ def test_a_wrong_policy_is_named(spec: str, says: str) -> None:
     assert len(str(refused.value)) < 500
 
 
-def test_every_parameter_has_its_value_and_rails_may_be_chosen() -> None:
+def test_every_parameter_has_its_value_and_host_and_clamp_may_be_chosen() -> None:
     chosen = policy.parse("delayed:segments=4", "test")
     entry = policy.find("delayed", "test")
     assert set(chosen.params) == {p["name"] for p in entry["params"]}
     assert chosen.params["segments"] == 4
-    first = engine.rails()[0]["name"]
-    assert policy.parse(f"delayed:rails={first}", "test").rails == [first]
-    assert policy.parse("delayed:rails=none", "test").rails == []
-    assert policy.parse("delayed:rails=all", "test").rails == [r["name"] for r in engine.rails()]
-    source = policy.parse("delayed:rails=source", "test").rails
-    network = policy.parse("delayed:rails=network", "test").rails
-    assert source is not None and network is not None
-    assert set(network) - set(source) == {"flight"}
-    for text in (*policy.RAIL_SETS, "order+fin"):
-        rails = policy.parse(f"delayed:rails={text}", "test").rails
-        assert rails is not None and policy.rails_text(rails) == text
+    assert (chosen.host, chosen.clamp) == ("linux", None)
+    assert policy.parse("bsd", "test").host == "bsd"
+    other = policy.parse("delayed:host=rfc,clamp=none", "test")
+    assert (other.host, other.clamp) == ("rfc", "none")
+    made = other.for_engine()
+    assert (made.host, made.clamp) == ("rfc", False)
 
 
-@pytest.mark.parametrize("word", [None, "network", "source", "all", "none"])
-def test_a_plan_has_the_rails_of_the_kernel_unless_it_says_otherwise(word: str | None) -> None:
+@pytest.mark.parametrize("word", [None, *policy.CLAMPS])
+def test_a_plan_clamps_as_a_kernel_unless_it_says_otherwise(word: str | None) -> None:
     made = small_plan(
         links=[plans.load_link("wan-10ms")],
         workloads=[plans.load_workload("beside-bsd")],
-        policies=policy.parse_all(["a3", "csa3:rails=order", "linux"], "test"),
+        policies=policy.parse_all(["a3", "csa3:clamp=none", "linux"], "test"),
         baseline="delayed",
-        **({} if word is None else {"rails": word}),
+        **({} if word is None else {"clamp": word}),
     )
-    wanted = policy.rail_set(word or "network")
-    # `linux` is the kernel's own code, which has no rail FLIGHT
-    stock = policy.rail_set("source") if word in (None, "network") else wanted
-    rails = {p.name: p.rails for p in (made.baseline, *made.policies)}
-    assert rails == {"delayed": wanted, "a3": wanted, "csa3": ["order"], "linux": stock}
+    wanted = word or "flight"
+    clamp = {p.name: p.clamp for p in (made.baseline, *made.policies)}
+    assert clamp == {"delayed": wanted, "a3": wanted, "csa3": "none", "linux": wanted}
     new, ordinary = plans.scenario_of(
         made.links[0], made.workloads[0], made.policies[1], made.seed
     ).groups
-    assert new.policy.rails == ordinary.policy.rails == wanted
-    assert new.peer_policy.rails == stock
+    assert new.policy.clamp == ordinary.policy.clamp == (wanted == "flight")
 
 
 def test_a_workload_pings_and_a_link_does_not() -> None:
@@ -345,7 +340,7 @@ def test_a_workload_pings_and_a_link_does_not() -> None:
     assert "ping_interval" not in {key.name for key in schema.link().keys}
 
 
-def test_a_plan_file_names_its_rails(tmp_path: Path) -> None:
+def test_a_plan_file_names_its_clamp(tmp_path: Path) -> None:
     def read(more: str) -> plans.Plan:
         file = tmp_path / "plan.toml"
         file.write_text(
@@ -353,10 +348,10 @@ def test_a_plan_file_names_its_rails(tmp_path: Path) -> None:
         )
         return plans.load_plan(str(file))
 
-    assert read("").rails == "network"
-    assert read('rails = "source"').rails == "source"
-    with pytest.raises(InputError, match=r'rails: "kernel" is unknown.*network, source'):
-        read('rails = "kernel"')
+    assert read("").clamp == "flight"
+    assert read('clamp = "none"').clamp == "none"
+    with pytest.raises(InputError, match=r'clamp: "kernel" is unknown.*flight, none'):
+        read('clamp = "kernel"')
 
 
 def test_absurd_work_is_refused_and_much_is_announced() -> None:

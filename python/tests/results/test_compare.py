@@ -183,28 +183,23 @@ def test_a_difference_whose_interval_contains_zero_is_no_verdict() -> None:
 def test_every_form_of_a_result_says_where_it_comes_from(ackwise: Ackwise, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    words = (*SMALL, "--runs", "2", "--policy", "linux", "--policy", "a3:rails=none")
+    words = (*SMALL, "--runs", "2", "--policy", "linux", "--policy", "a3:clamp=none")
     parquet, report = tmp_path / "rows.parquet", tmp_path / "report.html"
     said = ackwise(*words, "--json", "--parquet", str(parquet), "--report", str(report))
     found = json.loads(said.out)["provenance"]
     assert found == {
         "world": "simulator", "kernel": None, "kernel_hash": None,
         "ackwise_version": __version__, "seeds": [1, 2],
-        "rails": {"linux": "network", "a3:rails=none": "none"},
+        "clamp": {"linux": None, "a3:clamp=none": "none"},
     }  # fmt: skip
     line = provenance.line(found)
-    assert line == (
-        f"simulator, ackwise {__version__}, seeds 1 to 2, "
-        "rails network for linux, rails none for a3:rails=none"
-    )
+    assert line == (f"simulator, ackwise {__version__}, seeds 1 to 2, orders not clamped by flight")
     assert line in ackwise(*words).out
     assert line in report.read_text(encoding="utf-8")
     rows = list(csv.DictReader(io.StringIO(ackwise(*words, "--csv", "-").out)))
-    keys = ("world", "kernel", "ackwise_version", "rails", "seed")
+    keys = ("world", "kernel", "ackwise_version", "clamp", "seed")
     assert [[row[key] for key in keys] for row in rows] == [
-        ["simulator", "", __version__, rails, seed]
-        for rails in ("network", "none")
-        for seed in ("1", "2")
+        ["simulator", "", __version__, clamp, seed] for clamp in ("", "none") for seed in ("1", "2")
     ]
     assert json.loads(pq.read_table(parquet).schema.metadata[b"provenance"]) == found
 
@@ -212,11 +207,11 @@ def test_every_form_of_a_result_says_where_it_comes_from(ackwise: Ackwise, tmp_p
 def test_a_result_of_the_lab_names_its_kernel() -> None:
     kernel = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, patched", "0123", True)
     world = lab_compare.world(kernel)
-    rails = world.rails_of(policy.parse_all(["linux", "a3", "every"], "test"), "source")
-    assert rails == {"linux": None, "a3": "network", "every": "network"}
-    assert provenance.line(provenance.record(world, rails, [7])) == (
+    clamp = world.clamp_of(policy.parse_all(["linux", "a3", "every"], "test"), "none")
+    assert clamp == {"linux": None, "a3": "flight", "every": "flight"}
+    assert provenance.line(provenance.record(world, clamp, [7])) == (
         f"lab with Linux 6.12, patched (0123), ackwise {__version__}, seed 7, "
-        "no rails (the kernel's own code) for linux, rails network for the others"
+        "orders clamped by flight"
     )
 
 
@@ -224,11 +219,11 @@ def test_what_was_not_compared_with_the_kernel_is_marked(ackwise: Ackwise) -> No
     # wan-lossy was compared, and differs; nothing was compared on wifi
     for link, unmarked in (("adsl", ["linux", "every"]), ("wan-lossy", []), ("wifi", [])):
         words = ("compare", "--link", link, "--policy", "linux", "--policy", "every", "--policy",
-                 "linux:rails=none", "--duration", "200ms", "--runs", "2", "--quiet")  # fmt: skip
+                 "every:clamp=none", "--duration", "200ms", "--runs", "2", "--quiet")  # fmt: skip
         cells = json.loads(ackwise(*words, "--json").out)["tables"][0]["cells"]
         assert [c["policy"] for c in cells if c["validated"]] == unmarked
         lines = ackwise(*words).out.splitlines()
-        for name in ("linux", "every", "linux:rails=none"):
+        for name in ("linux", "every", "every:clamp=none"):
             line = next(line for line in lines if re.match(rf"{name} ", line))
             assert (re.match(rf"{name} (! )?~ ", line) is None) == (name in unmarked)
         assert "~ not validated against the kernel on this link" in lines[-1]

@@ -8,7 +8,7 @@ def key_paths(value: Any, path: str = "") -> set[str]:
     """Every key of a document in the notation of docs/results.md."""
     named = {
         "plan.policies[].params": "<parameter>",
-        "provenance.rails": "<policy>",
+        "provenance.clamp": "<policy>",
         "policies[].params": "<parameter>",
         "tables[].cheapest": "<group>",
         "tables[].cells[].metrics": "<metric>",
@@ -16,7 +16,7 @@ def key_paths(value: Any, path: str = "") -> set[str]:
         "tables[].cells[].acks_by_reason": "<reason>",
         "directions[].cells[].acks_by_reason": "<reason>",
         "worlds": "<world>",
-        "worlds.<world>.rails": "<policy>",
+        "worlds.<world>.clamp": "<policy>",
     }
     if isinstance(value, dict):
         found: set[str] = set()
