@@ -323,7 +323,7 @@ def test_the_list_needs_no_kernel(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--stock", "--policy", "every"], "a kernel without patches has no policies"),
         (["--policy", "evry"], 'did you mean "every"?'),
-        (["--policy", "every:rails=none"], "the kernel's rails cannot be switched off"),
+        (["--policy", "every:clamp=none"], "a kernel's rules cannot be changed"),
         (["delayed-8-*", "--policy", "every"], "none of the claims given is about every"),
         (["no-such-claim"], "no-such-claim: not a known claim"),
     ],
@@ -346,5 +346,5 @@ def test_the_json_document_has_the_keys_that_are_described() -> None:
     assert (whole["held"], whole["failed"]) == (1, 0)
     assert whole["provenance"] == {
         "world": "lab", "kernel": "Linux 6.12, patched", "kernel_hash": "hash",
-        "ackwise_version": __version__, "seeds": [1], "rails": {"stock": None},
+        "ackwise_version": __version__, "seeds": [1], "clamp": {"stock": None},
     }  # fmt: skip

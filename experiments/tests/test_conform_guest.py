@@ -194,7 +194,7 @@ def test_a_claim_fails_on_a_policy_that_breaks_it(patched: Kernel, tmp_path: Pat
     text = next(
         c for c in suite.shipped() if c.name == "every-second-full-segment-is-acknowledged-at-once"
     ).path.read_text()
-    # on a path with a round trip: without one the rail for the flight is there first
+    # on a path with a round trip: without one the clamp is there first
     text = text.replace("delayed bsd every\n", "delayed:segments=3\npeer rtt=100ms\nhost warm=0\n")
     second.write_text(text.replace("for every: ", "for linux: "))
     told = tmp_path / "told.json"

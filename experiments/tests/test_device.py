@@ -495,5 +495,5 @@ def test_a_machine_with_one_end_is_the_one_that_is_busy(
     if role == pair.SENDER:
         assert each.instructions / each.delivered_bytes > eight.instructions / eight.delivered_bytes
         assert each.segments / each.acks == pytest.approx(1, rel=0.1)
-        # the rail for the flight asks the peer for more: to it, the RTT is short
+        # the clamp asks the peer for more: to it, the RTT is short
         assert 2 < eight.segments / eight.acks <= 8.1

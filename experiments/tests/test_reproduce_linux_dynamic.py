@@ -144,8 +144,8 @@ def test_transfers_follow_each_other_with_time_to_end() -> None:
     starts = [group["start_ns"] for group in made["groups"]] + [made["duration_ns"]]
     slots = [b - a for a, b in pairwise(starts)]
     assert slots == [lab_runs.SLOT_NS + n * 10**9 // lab_runs.SLOT_BYTES_PER_S for n in wanted]
-    # and the simulator's, under the kernel's rails, are over in half of that
-    result = documents.simulate(lab_runs.with_rails_of_the_kernel(made))
+    # and the simulator's, on the kernel's host, are over in half of that
+    result = documents.simulate(lab_runs.as_the_kernel(made))
     took = [sender.duration_ns({"groups": [group]}) for group in result["groups"]]
     assert all(2 * ns < slot for ns, slot in zip(took, slots, strict=True))
 
@@ -159,25 +159,23 @@ def test_the_lab_takes_every_scenario(case: LimitedPolicy) -> None:
     assert sum(step.startswith("write-at 1 ") for step in steps) == 100
 
 
-def test_the_simulator_gets_the_kernel_s_rails_and_the_guest_none() -> None:
+def test_the_simulator_gets_the_kernel_s_host() -> None:
     made = lab_runs.spaced("2 ms", GREEDY, 500, 1)
-    railed = lab_runs.with_rails_of_the_kernel(made)
-    assert made["groups"][0]["policy"]["rails"] is None
-    assert "flight" in railed["groups"][0]["policy"]["rails"]
-    assert "second-segment" not in railed["groups"][0]["policy"]["rails"]
-    assert railed["groups"][0]["receiver"]["ack_delay_max_ns"] == 190 * MS
-    stock = lab_runs.spaced("2 ms", LimitedPolicy(policies.LINUX, LIMITED), 500, 1)
-    own = lab_runs.with_rails_of_the_kernel(stock)["groups"][0]["policy"]["rails"]
-    assert "flight" not in own  # stock's code has none
+    ours = lab_runs.as_the_kernel(made)
+    assert made["groups"][0]["policy"]["host"] == "rfc"
+    assert made["groups"][0]["policy"]["clamp"] is False
+    assert ours["groups"][0]["policy"]["host"] == "linux"
+    assert ours["groups"][0]["policy"]["clamp"] is True
+    assert ours["groups"][0]["receiver"]["ack_delay_max_ns"] == 190 * MS
 
 
 # --- checks ---------------------------------------------------------------------------------------
 
 
-def test_acks_by_rails_but_for_the_fin_s_count_as_limited() -> None:
-    assert lab_runs.railed_share({"area": 97, "fin": 3}) == 0
-    assert lab_runs.railed_share({"area": 90, "flight": 6, "max-delay": 4}) == 0.1
-    assert lab_runs.railed_share({}) == 0
+def test_acks_by_duties_but_for_the_fin_s_count_as_limited() -> None:
+    assert lab_runs.forced_share({"area": 97, "fin": 3}) == 0
+    assert lab_runs.forced_share({"area": 90, "flight": 6, "max-delay": 4}) == 0.1
+    assert lab_runs.forced_share({}) == 0
 
 
 def point(mean: float, *, limited: bool = False, most: float = 0) -> CostPoint:
@@ -185,7 +183,7 @@ def point(mean: float, *, limited: bool = False, most: float = 0) -> CostPoint:
 
 
 def made_up() -> Costs:
-    """Costs of a kernel that behaves as in the paper, with rails that act at 0.9 only."""
+    """Costs of a kernel that behaves as in the paper, with a host that acts at 0.9 only."""
     ratios = (50, 500, 900, 995)
     stock = dict(zip(ratios, (30.0, 1.55, 1.2, 3.0), strict=True))
     found = Costs()
@@ -208,7 +206,7 @@ def failing(found: Costs) -> list[str]:
     }
     checks = [
         *lab_checks.cost_checks(found),
-        *lab_checks.rail_checks(found),
+        *lab_checks.host_checks(found),
         *lab_checks.throughput_checks(rates),
         *lab_checks.simulator_checks(found, rates, rates),
     ]
@@ -227,7 +225,7 @@ def test_each_check_of_costs_can_fail() -> None:
     found.kernel["2 ms"][per_ack][900] = point(1.55)
     found.kernel["2 ms"][per_ack][50] = point(1.584 + 0.0011)
     unlimited, _ = failing(found)
-    assert "rails send at most 1%" in unlimited
+    assert "the host sends at most 1%" in unlimited
     found = made_up()
     found.kernel["100 ms"][GREEDY][500] = point(1.5, most=2.01)
     (worst,) = failing(found)
@@ -239,8 +237,8 @@ def test_each_check_of_costs_can_fail() -> None:
     found = made_up()
     stock = LimitedPolicy(policies.STOCK, LIMITED)
     found.reasons["2 ms"][stock][50]["flight"] = 3
-    (by_rail,) = failing(found)
-    assert by_rail.endswith("ACKs that a rail sent")
+    (by_host,) = failing(found)
+    assert by_host.endswith("ACKs that the host sent")
 
 
 def test_a_gain_in_throughput_and_a_simulator_that_is_wrong_are_seen() -> None:
@@ -257,7 +255,7 @@ def test_a_gain_in_throughput_and_a_simulator_that_is_wrong_are_seen() -> None:
     assert sum(not check.passed for check in wrong) == len(sender.STREAMING)
 
 
-def test_figures_and_notes_tell_which_rail_acts_where() -> None:
+def test_figures_and_notes_tell_where_the_host_acts() -> None:
     found = made_up()
     rates = {
         key: {name: {1000: [1.0, 1.0]} for name in sender.STREAMING}
@@ -266,7 +264,9 @@ def test_figures_and_notes_tell_which_rail_acts_where() -> None:
     drawn = lab_figures.figures(found, rates, replace(SMALL, ratios=(50, 500, 900, 995)))
     assert all(figure.name.startswith("linux-dynamic-") for figure in drawn)
     told = "\n".join(lab_figures.notes(found, rates))
-    assert "RTT 2 ms, greedy: rails send more than 1% of the ACKs from 0.9 on, 50% at 0.9." in told
+    assert (
+        "RTT 2 ms, greedy: the host sends more than 1% of the ACKs from 0.9 on, 50% at 0.9." in told
+    )
     assert "area 50.0%, flight 50.0%" in told
 
 
@@ -280,7 +280,7 @@ def test_it_runs_on_the_lab_s_kernel_alone() -> None:
 
 @pytest.mark.lab
 def test_greedy_in_the_kernel_acknowledges_when_the_core_says_so(kernel: Kernel) -> None:
-    """Checks each connection; the rails' counters show that they took part."""
+    """Checks each connection; the host's counters show that it took part."""
     rho = 700
     guest = lab_runs._guest(LabRunner(kernel), lab_runs.priced("2 ms", GREEDY, rho, 4), Cancel())
     for one, core in zip(guest.connections, guest.core, strict=True):
@@ -300,7 +300,7 @@ def test_stock_s_cost_and_throughput_are_the_simulator_s(kernel: Kernel) -> None
     runner = LabRunner(kernel)
     case = LimitedPolicy(policies.LINUX, LIMITED)
     guest = lab_runs._guest(runner, lab_runs.priced("100 ms", case, 50, 2), Cancel())
-    made = lab_runs.with_rails_of_the_kernel(lab_runs.spaced("100 ms", case, 50, 2))
+    made = lab_runs.as_the_kernel(lab_runs.spaced("100 ms", case, 50, 2))
     for rho in (50, 995):
         ours, theirs = (
             [sender.judged(one, rho).ratio for one in found]

@@ -232,7 +232,7 @@ def test_the_simulator_delays_acks_no_longer_than_the_lab(own_ns: int | None, re
     group = replace(
         given.groups[0],
         app=OddWrites(write_bytes=MSS, writes=1, gap_ns=2000 * MS, count=2),
-        policy=replace(waits, rails=policy.rails_in_force("delayed", None, "network")),
+        policy=waits,
     )
     if own_ns is not None:
         group = put(group, "receiver.ack_delay_max_ns", own_ns)

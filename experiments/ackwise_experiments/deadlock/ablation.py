@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Which part of our A3 ends the stalls that the paper's algorithm leaves or causes: one at a time,
-silence samples, the FLIGHT rail and the length of the transfers."""
+silence samples, the clamp of orders and the length of the transfers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from ackwise import engine
 from ackwise.plans import policy
-from ackwise_experiments import check, documents
+from ackwise_experiments import check
 from ackwise_experiments.check import Basis, Check, Kind, Origin
 from ackwise_experiments.deadlock.transfers import (
     A3,
@@ -29,8 +27,7 @@ from ackwise_experiments.runner import Runner
 SHORT_FLIGHTS = 150
 LENGTHS = (SHORT_FLIGHTS, FLIGHTS)
 SILENCE = {"no": A3_AS_PUBLISHED, "yes": A3}
-RAIL_OFF = "lab_rails_off"  # of the lab's kernel, for experiments: a mask of rails to leave out
-RAIL = {"no": "clamp=none", "yes": "clamp=flight"}
+CLAMP = {"no": "clamp=none", "yes": "clamp=flight"}
 KINDS = {"pairs of buffers": pairs_of_buffers, "odd writes": with_odd_writes}
 # The paper: the deadlock is gone.
 ENDED = {
@@ -80,38 +77,24 @@ def short(run: RunTransfers) -> Observed:
     return _of_kinds(run, "transfers a quarter as long", specs, (SHORT_FLIGHTS,))
 
 
-def without_flight(made: dict[str, Any]) -> dict[str, Any]:
-    """A transfer on a kernel of the lab whose connections lack the rail."""
-    bit = [rail["name"] for rail in engine.rails()].index("flight")
-    return made | {documents.EXTRAS: {"sysctls": {RAIL_OFF: 1 << bit}}}
-
-
-def railless(run: RunTransfers) -> Observed:
-    """The transfers of both lengths, for a `run` that leaves out the rail."""
-    return _of_kinds(run, "without the FLIGHT rail", (A3, A3_AS_PUBLISHED), LENGTHS)
-
-
-def on_linux(found: Observed, lacking: Observed) -> tuple[list[Check], list[Figure]]:
-    """Rail, silence samples and length, one at a time. `found`: transfers of both lengths with an
-    unmodified receiver, our A3 and the paper's; `lacking`: the latter two without the rail."""
+def on_linux(found: Observed) -> tuple[list[Check], list[Figure]]:
+    """Silence samples and length, one at a time; a kernel always clamps. `found`: transfers of both
+    lengths with an unmodified receiver, our A3 and the paper's."""
     table = {
-        (rail, silence, n): [stalls(made, lasting(make(), n), spec) for make in KINDS.values()]
-        for rail, made in {"no": found | lacking, "yes": found}.items()
+        ("yes", silence, n): [stalls(found, lasting(make(), n), spec) for make in KINDS.values()]
         for silence, spec in SILENCE.items()
         for n in LENGTHS
     }
     checks = [
         check.same(
-            f"a3 {_with(silence)} silence samples, {_with(rail)} the rail, {n} segments: "
+            f"a3 {_with(silence)} silence samples, {SHORT_FLIGHTS} segments: "
             f"transfers that stall, {kind}",
             0,
             count.left + count.caused,
             basis=ENDED[spec],
         )
-        for rail, lengths in {"yes": (SHORT_FLIGHTS,), "no": LENGTHS}.items()
         for silence, spec in SILENCE.items()
-        for n in lengths
-        for kind, count in zip(KINDS, table[rail, silence, n], strict=True)
+        for kind, count in zip(KINDS, table["yes", silence, SHORT_FLIGHTS], strict=True)
     ]
     figure = _figure("linux-deadlock-parts", "Linux", table)
     return check.grouped("which part of A3 ends the stalls", checks), [figure]
@@ -125,9 +108,9 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     """All three parts in the simulator, whose sender, unlike Linux's, fills every segment alike."""
     cells = {(kind, n): lasting(make(), n) for kind, make in KINDS.items() for n in LENGTHS}
     specs = {
-        (rail, silence): policy.extended(spec, words)
+        (clamp, silence): policy.extended(spec, words)
         for silence, spec in SILENCE.items()
-        for rail, words in RAIL.items()
+        for clamp, words in CLAMP.items()
     }
     wanted = [
         (cell, spec)
@@ -160,16 +143,16 @@ def run(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
 
 
 def _figure(name: str, where: str, table: dict[tuple[str, str, int], list[Stalls]]) -> Figure:
-    """The stalls by rail, silence samples and length."""
+    """The stalls by clamp, silence samples and length."""
     columns = [f"{kind}, of {len(make())}" for kind, make in KINDS.items()]
     return Figure(
         name,
         f"Transfers that stall on {where}: also with an unmodified receiver + only with A3",
         [
             Grid(
-                "FLIGHT rail, silence samples, segments",
+                "clamp, silence samples, segments",
                 "",
-                [f"{rail}, {silence}, {flights}" for rail, silence, flights in sorted(table)],
+                [f"{clamp}, {silence}, {flights}" for clamp, silence, flights in sorted(table)],
                 columns,
                 [[str(one) for one in counts] for _, counts in sorted(table.items())],
                 [

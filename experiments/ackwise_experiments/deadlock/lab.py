@@ -55,8 +55,8 @@ ADAPTIVE = (A3, CSA3, *PUBLISHED)
 # CSA3 is A3 until there is congestion, and here is none: the worse of both counts. The defaults are
 # ours, not the paper's.
 OURS = {"our a3 and csa3": (A3, CSA3)}
-ON_BUFFERS = {**OURS, "a3 of the paper, under our rails": (A3_AS_PUBLISHED,)}
-ON_WRITES = {**OURS, "a3 and csa3 of the paper, under our rails": PUBLISHED}
+ON_BUFFERS = {**OURS, "a3 of the paper, clamped": (A3_AS_PUBLISHED,)}
+ON_WRITES = {**OURS, "a3 and csa3 of the paper, clamped": PUBLISHED}
 CURES = (STOCK, A3, CSA3, A3_AS_PUBLISHED)
 
 
@@ -302,11 +302,10 @@ def run(runner: Runner) -> Outcome:
         [(c, spec) for spec in WRITERS_TO for c in with_odd_writes()],
     )
     found |= ablation.short(partial(_transfers, runner))
-    lacking = ablation.railless(partial(_transfers, runner, changed=ablation.without_flight))
     parts = [
         buffers(runner, found),
         writes(found),
-        (*ablation.on_linux(found, lacking), []),
+        (*ablation.on_linux(found), []),
         answers(runner),
     ]
     return Outcome(

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Spec page 2 on the real kernel: what its ACKs cost relative to the best schedule for the arrivals
-that the capture shows, and which rail keeps the algorithm from it."""
+that the capture shows, and what of the host keeps the algorithm from it."""
 
 from ackwise_experiments.dynamic.lab_band import band
 from ackwise_experiments.dynamic.lab_checks import (
     cost_checks,
-    rail_checks,
+    host_checks,
     simulator_checks,
     throughput_checks,
 )
@@ -29,7 +29,7 @@ def measure(size: LabSize, runner: LabRunner) -> Outcome:
     return Outcome(
         [
             *cost_checks(found),
-            *rail_checks(found),
+            *host_checks(found),
             *throughput_checks(kernel),
             *simulator_checks(found, kernel, simulator),
         ],
@@ -49,7 +49,7 @@ EXPERIMENT = Experiment(
     "Lim, Lai, Wong: Experiment and analysis of dynamic TCP acknowledgement; spec page 2; "
     "Linux 6.12 in virtual time",
     "Does the randomized algorithm stay within 1.58 times the best schedule's cost on a real "
-    "kernel, which rail keeps it from that, and what does it do to throughput?",
+    "kernel, what of the host keeps it from that, and what does it do to throughput?",
     run,
     lambda runner: band(_lab(runner), LabSize()),
 )

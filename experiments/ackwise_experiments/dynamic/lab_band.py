@@ -49,7 +49,7 @@ DEAREST_LATENCY = 50
 RATIOS = (DEAREST_LATENCY, 100, 300, 500, 700, 900)
 BUFFER = "paper"
 HEADLINES = (
-    Headline("cost, z for each ACK, rails rare", None, PRINTED_BELOW, STATED, "", FIGURE),
+    Headline("cost, z for each ACK, host rarely acts", None, PRINTED_BELOW, STATED, "", FIGURE),
     Headline(f"cost, z for each ACK, {MIDDLE_WORDS}", None, PRINTED_BELOW, EXPECTED, "", FIGURE),
     Headline(f"cost of a connection, greedy, {MIDDLE_WORDS}", None, TWICE, EXPECTED),
     Headline("cost of stock at 0.05, multiple of dynamic's", 5, None, EXPECTED, "", FIGURE),

@@ -20,7 +20,7 @@ from ackwise_experiments.dynamic.lab_runs import (
     RARE,
     Costs,
     Streamed,
-    railed_share,
+    forced_share,
 )
 from ackwise_experiments.dynamic.policies import (
     DYNAMIC,
@@ -73,16 +73,16 @@ def dearest_connection(by_rtt: Sequence[CostCurves]) -> float:
 
 
 def cost_checks(found: Costs) -> list[Check]:
-    """What the source says, where rails are rare and in the middle of its figure."""
+    """What the source says, where the host acts rarely and in the middle of its figure."""
     by_rtt = list(found.kernel.values())
     first, *words = _set_before(paper_checks(by_rtt))
-    rare = f"rails send at most {RARE:.0%} of the ACKs"
+    rare = f"the host sends at most {RARE:.0%} of the ACKs"
     unlimited = replace(first, name=f"{PER_ACK}: highest upper end of the CI where {rare}")
     middle = f"at cost ratios {MIDDLE_WORDS}"
     rows = [
         unlimited,
         at_most(
-            f"{PER_ACK}: highest upper end of the CI {middle}, whatever rails do",
+            f"{PER_ACK}: highest upper end of the CI {middle}, whatever the host does",
             PRINTED_BELOW,
             dearest(by_rtt).high,
             basis=EXPECTED,
@@ -90,7 +90,7 @@ def cost_checks(found: Costs) -> list[Check]:
             source=FIGURE,
         ),
         at_most(
-            f"{GREEDY}: highest of all connections {middle}, whatever rails do",
+            f"{GREEDY}: highest of all connections {middle}, whatever the host does",
             TWICE,
             dearest_connection(by_rtt),
             basis=EXPECTED,
@@ -101,8 +101,8 @@ def cost_checks(found: Costs) -> list[Check]:
     return grouped("statements of the paper, the worse of both RTTs", rows)
 
 
-def rail_checks(found: Costs) -> list[Check]:
-    """What the kernel's rails are expected to do."""
+def host_checks(found: Costs) -> list[Check]:
+    """What the kernel's own rules are expected to do."""
     longest = max(
         rho
         for by_policy in found.reasons.values()
@@ -111,25 +111,25 @@ def rail_checks(found: Costs) -> list[Check]:
     )
     rows = [
         at_most(
-            f"{GREEDY}: cost on the kernel, furthest from the core's on the same capture under the "
-            f"same rails, up to {longest / 1000:g}",
+            f"{GREEDY}: cost on the kernel, furthest from the core's on the same capture on the "
+            f"same host, up to {longest / 1000:g}",
             CORE_PERCENT,
             _furthest_percent(found.kernel, found.core, GREEDY_CASE, longest),
             basis=OURS,
             unit="%",
         ),
         same(
-            f"{STOCK}: ACKs that a rail sent",
+            f"{STOCK}: ACKs that the host sent",
             0,
             sum(
-                round(railed_share(reasons) * sum(reasons.values()))
+                round(forced_share(reasons) * sum(reasons.values()))
                 for by_policy in found.reasons.values()
                 for reasons in by_policy[STOCK_CASE].values()
             ),
             basis=EXPECTED,
         ),
     ]
-    return grouped("rails", rows)
+    return grouped("the host", rows)
 
 
 def _furthest_percent(
@@ -145,7 +145,7 @@ def _furthest_percent(
 
 
 def simulator_checks(found: Costs, kernel: Streamed, simulator: Streamed) -> list[Check]:
-    """Whether the simulator predicts the kernel, with the same rails. With z once per connection
+    """Whether the simulator predicts the kernel, on the same host. With z once per connection
     chance decides more than that, so it is left out."""
     rows = [
         at_most(

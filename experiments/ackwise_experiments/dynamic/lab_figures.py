@@ -10,7 +10,7 @@ from ackwise_experiments.dynamic.lab_runs import (
     Costs,
     LabSize,
     Streamed,
-    railed_share,
+    forced_share,
 )
 from ackwise_experiments.dynamic.panels import (
     COST_RATIO,
@@ -32,7 +32,7 @@ from ackwise_experiments.figure import Figure, Panel, Series
 
 
 def figures(found: Costs, kernel: Streamed, size: LabSize) -> list[Figure]:
-    """The paper's figures, and what rails do to them."""
+    """The paper's figures, and what the host does to them."""
     return [
         Figure(
             "linux-dynamic-ratio",
@@ -50,8 +50,8 @@ def figures(found: Costs, kernel: Streamed, size: LabSize) -> list[Figure]:
             columns=2,
         ),
         Figure(
-            "linux-dynamic-rails",
-            "What rails cost: the kernel, the simulator, and the same arrivals without rails",
+            "linux-dynamic-host",
+            "What the host costs: the kernel, the simulator, and the same arrivals without a host",
             [
                 cost_panel(
                     f"{case.policy}, RTT {rtt}",
@@ -92,11 +92,11 @@ def figures(found: Costs, kernel: Streamed, size: LabSize) -> list[Figure]:
 
 def _compared(found: Costs, rtt: str, case: LimitedPolicy, size: LabSize) -> Iterable[Series]:
     yield cost_series("kernel", found.kernel[rtt][case], size.ratios)
-    yield cost_series("simulator, the kernel's rails", found.simulator[rtt][case], size.ratios)
+    yield cost_series("simulator, the kernel's host", found.simulator[rtt][case], size.ratios)
     yield cost_series("simulator, RFC limits only", found.source[rtt][case], size.ratios)
     if case in PRICED_CASES:
         alone = found.alone[rtt][case]
-        yield cost_series("the same arrivals, no rails", alone, size.ratios, dark=True)
+        yield cost_series("the same arrivals, no host", alone, size.ratios, dark=True)
 
 
 def _reasons(by_ratio: Mapping[int, Mapping[str, int]]) -> list[Series]:
@@ -112,16 +112,16 @@ def _reasons(by_ratio: Mapping[int, Mapping[str, int]]) -> list[Series]:
 
 
 def notes(found: Costs, kernel: Streamed) -> list[str]:
-    """Which rail acts where, and what that costs."""
+    """Where the host acts, and what that costs."""
     lines = []
     for rtt in LINKS:
         for case in PRICED_CASES:
             reasons = found.reasons[rtt][case]
-            bound = [rho for rho, one in reasons.items() if railed_share(one) > RARE]
+            bound = [rho for rho, one in reasons.items() if forced_share(one) > RARE]
             if bound:
                 lines.append(
-                    f"RTT {rtt}, {case.policy}: rails send more than {RARE:.0%} of the ACKs from "
-                    f"{min(bound) / 1000:g} on, {100 * railed_share(reasons[max(bound)]):.0f}% at "
+                    f"RTT {rtt}, {case.policy}: the host sends more than {RARE:.0%} of the ACKs from "
+                    f"{min(bound) / 1000:g} on, {100 * forced_share(reasons[max(bound)]):.0f}% at "
                     f"{max(bound) / 1000:g}."
                 )
             for rho in (500, 900, max(reasons)):
@@ -130,7 +130,7 @@ def notes(found: Costs, kernel: Streamed) -> list[str]:
                         f"RTT {rtt}, {case.policy} at {rho / 1000:g}: "
                         f"{found.kernel[rtt][case][rho].mean:.3f} on the kernel, "
                         f"{found.core[rtt][case][rho].mean:.3f} by the core on the same arrivals "
-                        "with the network's rails, "
+                        "on the kernel's host, "
                         f"{found.alone[rtt][case][rho].mean:.3f} without; {_told(reasons[rho])}."
                     )
     for (rtt, window), rates in kernel.items():

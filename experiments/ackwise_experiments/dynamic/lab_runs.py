@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Arrivals at a real receiver: a guest's connections have the same policy and price, and each has
 arrivals of its own. Costs follow from the capture at the receiver; the simulator runs the same
-scenarios, and the core replays the same captures without the kernel's rails."""
+scenarios, and the core replays the same captures without a host."""
 
 import copy
 from collections.abc import Mapping, Sequence

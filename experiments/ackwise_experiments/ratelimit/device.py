@@ -38,7 +38,7 @@ SETTLED_FROM = 1 / 3  # of the run: slow start, and the settling of ratelimit, a
 LOAD_S = 4.0
 PACED_S = 20.0  # ratelimit takes thousands of segments to settle, and as many for each step
 PACES_BPS = (20_000_000, 60_000_000)
-# The rail for the sender's flight lets a quarter of an RTT's segments wait: ten of them or more at
+# The clamp lets a quarter of an RTT's segments wait: ten of them or more at
 # these paces, with a longer RTT.
 LOAD_PACES_BPS = tuple(n * 10**6 for n in (10, 25, 40, 55, 70, 90))
 LOAD_DELAY_NS = 30_000_000
@@ -48,7 +48,7 @@ KEPT = 0.98
 OF_BOUND = 0.9
 AWAY = 0.25
 HALF = 0.5  # of the ACKs are left (fig 17)
-# Our prototype's, with one ACK per 64 segments and no rails: 49% and 28% less.
+# Our prototype's, with one ACK per 64 segments and no clamp: 49% and 28% less.
 SAVED_PERCENT = {20_000_000: 24, 60_000_000: 14}
 
 ASKED = Basis(Kind.PREDICTED, Origin.ASKED)

@@ -58,7 +58,7 @@ LOAD_S = 10
 DROPPED_80 = "delayed:segments=10"
 DROPPED_MOST = "delayed:segments=64"
 
-# Our own run of a prototype of Linux 6.12 with one ACK for N segments and no rail, in virtual time:
+# Our own run of a prototype of Linux 6.12 with one ACK for N segments and no clamp, in virtual time:
 # goodput in Mbit/s; 100 Mbit/s, 10 ms, a queue of 50 packets, CUBIC, 10 s.
 KERNEL_STRETCHED = {4: 95.37, 8: 95.38, 16: 94.11, 32: 88.53, 64: 9.38}
 KERNEL = "Linux 6.12"
@@ -415,7 +415,7 @@ def _kernel(runner: Runner) -> tuple[list[Check], list[Figure]]:
                       gain_percent(steady(at[reader, "ratelimit"])[0],
                                    steady(at[reader, STOCK])[0]),
                       basis=BESIDE_STOCK, unit="%", source=KERNEL),
-        _near("after losses, 64 segments per ACK: goodput / that of a kernel without the rail",
+        _near("after losses, 64 segments per ACK: goodput / that of a kernel without the clamp",
               (KERNEL_STRETCHED[64], fixed[-1]), ROUGHLY_PERCENT, BESIDE_STOCK, source=KERNEL),
         check.at_least("after losses: ratelimit / stock", 0.99, limited / stock if stock else None,
                        basis=NO_LOSS, source="spec page 1"),

@@ -444,7 +444,7 @@ def test_two_groups_cannot_ask_one_host_for_two_settings() -> None:
 
 def test_a_stock_kernel_has_only_the_linux_policy() -> None:
     given = scenario()
-    given = put(given, "groups.0.policy", {"name": "a3", "params": {}, "rails": None})
+    given = put(given, "groups.0.policy", {"name": "a3", "params": {}})
     with pytest.raises(InputError, match=r'"a3": Linux 6.12, stock has no ACK policies'):
         lab_run.Prepared(given, "link x", "workload x", STOCK)
 
@@ -457,10 +457,10 @@ def test_a_kernel_with_policies_is_asked_with_every_parameter() -> None:
         "0/policy": "delayed:segments=8,delay_ms=200",
         "0/peer_policy": "stock",
     }
-    given = put(given, "groups.0.policy", policy.parse("a3:rails=network", "test").for_engine())
+    given = put(given, "groups.0.policy", policy.parse("a3:clamp=flight", "test").for_engine())
     assert lab_run.policies(given, kernel)["0/policy"].startswith("a3:")
-    given = put(given, "groups.0.policy", policy.parse("delayed:rails=none", "test").for_engine())
-    with pytest.raises(InputError, match=r"delayed\.rails: the kernel's rails cannot.*to none;"):
+    given = put(given, "groups.0.policy", policy.parse("delayed:clamp=none", "test").for_engine())
+    with pytest.raises(InputError, match="delayed: a kernel's rules and its clamp cannot"):
         lab_run.policies(given, kernel)
 
 
@@ -702,7 +702,7 @@ def test_a_kernel_without_policies_runs_the_rest() -> None:
     done = lab_compare.run(planned(["lan-10m"], ["linux", "a3"]), STOCK)
     assert [c.policy.label for c in done.tables[0].cells] == ["linux"]
     assert "has no ACK policies" in done.tables[0].skipped["a3"]
-    assert done.provenance["rails"] == {"linux": None, "a3": None}
+    assert done.provenance["clamp"] == {"linux": None, "a3": "flight"}
 
 
 @pytest.mark.usefixtures("without_guest")
@@ -1053,7 +1053,7 @@ def test_the_lab_takes_the_core_from_its_files() -> None:
     folder = build.linux_folder()
     made = build.inputs(stock=False)
     assert made.core_patch == folder / "series"
-    assert folder.parent / "core" / "rails.c" in made.core
+    assert folder.parent / "core" / "policy.c" in made.core
 
 
 @needs_git

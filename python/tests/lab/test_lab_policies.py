@@ -174,7 +174,7 @@ def at_random(workload: str, loss_ppm: int) -> Scenario:
     "workload", ["many-flows", "short-flows", "request-response", "bulk", "crowd"]
 )
 @pytest.mark.parametrize("loss_ppm", [0, 20_000])
-def test_answers_at_random_stall_nothing_beyond_the_rails_bound(
+def test_answers_at_random_stall_nothing_beyond_the_clamp(
     kernel: Kernel, tmp_path: Path, workload: str, loss_ppm: int
 ) -> None:
     result = simulate(kernel, at_random(workload, loss_ppm), tmp_path)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import claims
 import pytest
-import rails
 from claims import Role
 
 
@@ -129,8 +128,8 @@ def test_a_claim_not_yet_met_needs_no_citation_and_is_listed_apart(tree: Path) -
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
-        ("core/rails.c", Role.CODE),
-        ("core/test/rails.c", Role.TEST),
+        ("core/host/duties.c", Role.CODE),
+        ("core/test/duties.c", Role.TEST),
         ("crates/sim/tests/timelines.rs", Role.TEST),
         ("crates/sim/src/sender/tests.rs", Role.TEST),
         ("python/tests/plans/test_plan.py", Role.TEST),
@@ -178,8 +177,3 @@ def test_every_claim_of_the_project_is_cited(root: Path) -> None:
     report = claims.examine(root)
     assert len(report.claims) > 80
     assert report.problems == [], "see tools/claims.py"
-
-
-def test_the_table_of_rails_in_docs_is_that_of_the_core(root: Path) -> None:
-    text = (root / "docs/inside/core.md").read_text(encoding="utf-8")
-    assert rails.rail_table() in text

@@ -293,4 +293,4 @@ def test_the_reference_holds_every_function_of_the_headers(root: Path) -> None:
         for entry in api_reference.entries(header.read_text(encoding="utf-8"))[1]
         for name in entry.names
     }
-    assert {"aw_decide", "aw_conn", "aw_policy", "aw_rails_apply", "aw_div64"} <= names
+    assert {"aw_decide", "aw_conn", "aw_policy", "aw_clamp", "aw_div64"} <= names
