@@ -122,7 +122,6 @@ def test_limits_that_bind_are_seen() -> None:
     assert points[LimitedPolicy(policies.DYNAMIC, policies.LIMITED)].limited
     assert not points[LimitedPolicy(policies.DYNAMIC, policies.FREE)].limited
     points = fixed.on_given(("bursts", 500, 2, 1), Cancel())
-    assert points[LimitedPolicy(policies.DYNAMIC, policies.SECOND)].limited
     assert not points[LimitedPolicy(policies.DYNAMIC, policies.LIMITED)].limited
 
 

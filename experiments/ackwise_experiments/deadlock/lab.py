@@ -2,12 +2,11 @@
 """Spec page 5 on today's Linux: which buffers and writes cause Nagle / delayed-ACK stalls, and does
 the receiver's policy alone end them?"""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from statistics import median
-from typing import Any
 
 from ackwise_experiments import check
 from ackwise_experiments.check import Basis, Check, Kind, Origin
@@ -64,10 +63,8 @@ def _transfers(
     runner: Runner,
     label: str,
     wanted: Sequence[tuple[TransferSetup, str]],
-    *,
-    changed: Callable[[dict[str, Any]], dict[str, Any]] = lambda made: made,
 ) -> Observed:
-    made = [changed(transfer(cell, spec)) for cell, spec in wanted]
+    made = [transfer(cell, spec) for cell, spec in wanted]
     return dict(zip(wanted, runner.simulate(label, made, observed), strict=True))
 
 

@@ -120,9 +120,9 @@ def notes(found: Costs, kernel: Streamed) -> list[str]:
             bound = [rho for rho, one in reasons.items() if forced_share(one) > RARE]
             if bound:
                 lines.append(
-                    f"RTT {rtt}, {case.policy}: the host sends more than {RARE:.0%} of the ACKs from "
-                    f"{min(bound) / 1000:g} on, {100 * forced_share(reasons[max(bound)]):.0f}% at "
-                    f"{max(bound) / 1000:g}."
+                    f"RTT {rtt}, {case.policy}: the host sends more than {RARE:.0%} of the ACKs "
+                    f"from {min(bound) / 1000:g} on, "
+                    f"{100 * forced_share(reasons[max(bound)]):.0f}% at {max(bound) / 1000:g}."
                 )
             for rho in (500, 900, max(reasons)):
                 if rho in reasons:

@@ -58,8 +58,8 @@ LOAD_S = 10
 DROPPED_80 = "delayed:segments=10"
 DROPPED_MOST = "delayed:segments=64"
 
-# Our own run of a prototype of Linux 6.12 with one ACK for N segments and no clamp, in virtual time:
-# goodput in Mbit/s; 100 Mbit/s, 10 ms, a queue of 50 packets, CUBIC, 10 s.
+# Our own run of a prototype of Linux 6.12 with one ACK for N segments and no clamp, in
+# virtual time: goodput in Mbit/s; 100 Mbit/s, 10 ms, a queue of 50 packets, CUBIC, 10 s.
 KERNEL_STRETCHED = {4: 95.37, 8: 95.38, 16: 94.11, 32: 88.53, 64: 9.38}
 KERNEL = "Linux 6.12"
 
