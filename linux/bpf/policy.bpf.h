@@ -6,93 +6,97 @@
  *	#include "policy.bpf.h"
  *	#define aw_policy_NAME static policy
  *	#include "../../core/policy/NAME.c"
- *	AW_BPF_POLICY(bpfNAME, parameters);
+ *	AW_BPF_POLICY(bpfNAME, flags, values of its parameters);
  *
- * The parameters are repeated here, because BPF has no pointers in data.  BPF allows
- * functions that return a struct only if they are inlined; `static` lets the compiler
- * drop the policy once its members are.
+ * The values are fixed when the file is compiled.  BPF allows functions that return a
+ * struct only if they are inlined; `static` lets the compiler drop the policy once its
+ * members are.
  */
 #ifndef ACKWISE_POLICY_BPF_H
 #define ACKWISE_POLICY_BPF_H
 
-/* Fields are located by name, so the kernel may have more. */
+#include <ackwise/base.h>
+#include <ackwise/reason.h>
+
+/* Fields are located by name in the kernel's structure, which may have more. */
+#define aw_seen tcp_ack_seen
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-#include <ackwise/event.h>
+#include <ackwise/order.h>
 #pragma clang attribute pop
-#include <ackwise/packed.h>
 #include <ackwise/policy.h>
 
 #define SEC(name) __attribute__((section(name), used))
 
-/* The fields of the kernel's structures that a program fills. */
-struct tcp_ack_bpf_param {
-	char name[32];
-	u32 min;
-	u32 max;
-	u32 initial;
-};
+/* What the programs use of the kernel: bpf.h, and tcp_ack.h with its flags. */
+#define BPF_MAP_TYPE_SK_STORAGE 24
+#define BPF_F_NO_PREALLOC 1
+#define BPF_SK_STORAGE_GET_F_CREATE 1
+#define AW_BPF_READS_ARRIVALS 2
+#define AW_BPF_ASKED_ON_READ 4
+#define AW_BPF_USES_RANDOM 8
 
-struct tcp_ack_bpf_ops {
+static u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
+static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value,
+					 u64 flags) = (void *)107;
+
+/* The fields of the kernel's structure that a program fills. */
+struct tcp_ack_ops {
+	u64 (*order)(u64 *args);
 	void (*init)(u64 *args);
-	u64 (*on_data)(u64 *args);
-	u64 (*on_deadline)(u64 *args);
-	u64 (*on_app_read)(u64 *args);
-	void (*on_ack_sent)(u64 *args);
 	char name[16];
-	u32 acks_per_round;
-	struct tcp_ack_bpf_param params[AW_PARAMS_MAX];
+	u32 flags;
 };
 
-#define AW_BPF_STATE ((void *)args[0])
-#define AW_BPF_PARAMS ((const struct aw_params *)args[1])
-#define AW_BPF_EVENT ((const struct aw_event *)args[2])
+struct aw_bpf_state {
+	u64 word[AW_STATE_MAX_BYTES / 8];
+};
 
-/* Defaults for the optional members of a policy, as programs of their own. */
-#define AW_BPF_POLICY(called, ...)                                                       \
+/* The state of each socket, in its storage. */
+struct {
+	int (*type)[BPF_MAP_TYPE_SK_STORAGE];
+	int (*map_flags)[BPF_F_NO_PREALLOC];
+	int *key;
+	struct aw_bpf_state *value;
+} aw_bpf_states SEC(".maps");
+
+#define AW_BPF_SOCKET ((void *)args[0])
+#define AW_BPF_SEEN ((const struct aw_seen *)args[1])
+/* NULL: no memory, and the answer is the kernel's own rule */
+#define AW_BPF_STATE                                                                     \
+	bpf_sk_storage_get(&aw_bpf_states, AW_BPF_SOCKET, NULL,                          \
+			   BPF_SK_STORAGE_GET_F_CREATE)
+
+static inline u64 aw_bpf_answer(struct aw_order o)
+{
+	return (u64)o.delay_ns << 32 | o.bytes;
+}
+
+#define AW_BPF_POLICY(called, its_flags, ...)                                            \
+	static const struct aw_params bpf_params = { { __VA_ARGS__ } };                  \
 	SEC("struct_ops/init") void bpf_init(u64 *args)                                  \
 	{                                                                                \
-		if (policy.init)                                                         \
-			policy.init(AW_BPF_STATE, AW_BPF_PARAMS, AW_BPF_EVENT);          \
-	}                                                                                \
-	SEC("struct_ops/on_data") u64 bpf_on_data(u64 *args)                             \
-	{                                                                                \
-		return aw_verdict_pack(policy.on_data(AW_BPF_STATE, AW_BPF_PARAMS,       \
-						      AW_BPF_EVENT),                     \
-				       AW_BPF_EVENT->now_ns);                            \
-	}                                                                                \
-	SEC("struct_ops/on_deadline") u64 bpf_on_deadline(u64 *args)                     \
-	{                                                                                \
-		struct aw_verdict v = aw_send_now(AW_REASON_DELAY_TIMER);                \
+		struct aw_bpf_state *state = AW_BPF_STATE;                               \
                                                                                          \
-		if (policy.on_deadline)                                                  \
-			v = policy.on_deadline(AW_BPF_STATE, AW_BPF_PARAMS,              \
-					       AW_BPF_EVENT);                            \
-		return aw_verdict_pack(v, AW_BPF_EVENT->now_ns);                         \
+		if (!state)                                                              \
+			return;                                                          \
+		*state = (struct aw_bpf_state){ 0 };                                     \
+		if (policy.init)                                                         \
+			policy.init(state, &bpf_params, bpf_get_prandom_u32());          \
 	}                                                                                \
-	SEC("struct_ops/on_app_read") u64 bpf_on_app_read(u64 *args)                     \
+	SEC("struct_ops/order") u64 bpf_order(u64 *args)                                 \
 	{                                                                                \
-		if (!policy.on_app_read)                                                 \
-			return args[3];                                                  \
-		return aw_verdict_pack(                                                  \
-			policy.on_app_read(                                              \
-				AW_BPF_STATE, AW_BPF_PARAMS, AW_BPF_EVENT,               \
-				aw_verdict_unpack(args[3], AW_BPF_EVENT->now_ns)),       \
-			AW_BPF_EVENT->now_ns);                                           \
-	}                                                                                \
-	SEC("struct_ops/on_ack_sent") void bpf_on_ack_sent(u64 *args)                    \
-	{                                                                                \
-		if (policy.on_ack_sent)                                                  \
-			policy.on_ack_sent(AW_BPF_STATE, AW_BPF_PARAMS, AW_BPF_EVENT);   \
+		struct aw_bpf_state *state = AW_BPF_STATE;                               \
+                                                                                         \
+		if (!state)                                                              \
+			return 0;                                                        \
+		return aw_bpf_answer(policy.order(state, &bpf_params, AW_BPF_SEEN));     \
 	}                                                                                \
 	SEC(".struct_ops")                                                               \
-	struct tcp_ack_bpf_ops called = {                                                \
+	struct tcp_ack_ops called = {                                                    \
+		.order = bpf_order,                                                      \
 		.init = bpf_init,                                                        \
-		.on_data = bpf_on_data,                                                  \
-		.on_deadline = bpf_on_deadline,                                          \
-		.on_app_read = bpf_on_app_read,                                          \
-		.on_ack_sent = bpf_on_ack_sent,                                          \
 		.name = #called,                                                         \
-		.params = { __VA_ARGS__ },                                               \
+		.flags = its_flags,                                                      \
 	};                                                                               \
 	SEC("license") char bpf_license[] = "GPL"
 

@@ -9,19 +9,22 @@
 #
 # Bounds, all set before the first measurement:
 #
-#	none	stock, the noise, and two instructions for each place where the series has a
-#		static branch: the branch, and what the compiler does around it.  A segment
-#		received passes three of them, each read() and each ACK one more, and a
-#		round has two segments; a segment sent passes one.
-#	linux, delayed, and none while other sockets have a policy
-#		2% more than stock
+#	none	stock, the noise, and two instructions for each test that the series adds: six
+#		for a segment received (with its share of ACK and read), two for one sent;
+#		also while other sockets have a policy
+#	order	a segment received while an order is in force, without its ACK: 1% more than
+#		stock's.  What an ACK costs with a policy is the difference of two orders,
+#		divided by that of their ACKs; stock's costs no more, so its segment is taken
+#		to cost at least the rest.
+#	thinning	a policy that sends fewer ACKs than stock costs less than stock
+#	sender	with a policy 1% more than stock
 #	noise	half a percent, else nothing is shown
-#	ACKs	as many as stock's in every batch, else the costs do not compare
+#	ACKs	as many as stock's, or as ordered to 2%, else the costs do not compare
 
 BEGIN {
-	places["receiver"] = 4
-	places["sender"] = 1
-	wanted = split("none others linux delayed", order)
+	places["receiver"] = 6
+	places["sender"] = 2
+	wanted = split("none others delayed-2 delayed-4 delayed-8 order-8", order)
 }
 
 {
@@ -32,8 +35,15 @@ BEGIN {
 	instructions[at, n] = $6
 	if ($1 == "stock")
 		acks[$3, $2, n] = $7
-	else if ($7 != acks[$3, $2, n])
-		fail($3 " " $4 ": " $7 " ACKs for " $5 " segments, stock sends " acks[$3, $2, n])
+	else if ($3 == "sender" || $4 !~ /-/) {
+		if ($7 != acks[$3, $2, n])
+			fail($3 " " $4 ": " $7 " ACKs for " $5 " segments, stock sends " acks[$3, $2, n])
+	} else {
+		ordered = $4
+		sub(/.*-/, "", ordered)
+		if ($7 * ordered < 0.98 * $5 || $7 * ordered > 1.02 * $5)
+			fail($4 ": " $7 " ACKs for " $5 " segments")
+	}
 	if (n < 2)
 		next
 	slope = ($6 - instructions[at, n - 1]) / ($5 - segments[at, n - 1])
@@ -43,6 +53,7 @@ BEGIN {
 		most[key] = slope
 	if (n == 3) {
 		sum[key] += slope
+		share[key] += $7 / $5
 		runs[key]++
 	}
 }
@@ -53,37 +64,59 @@ function fail(text)
 	failed = 1
 }
 
+function cost(kernel, end, what)
+{
+	if (runs[kernel " " end " " what] != 3)
+		fail(kernel " " end " " what ": no count")
+	return sum[kernel " " end " " what] / 3
+}
+
+function ack_share(kernel, end, what)
+{
+	return share[kernel " " end " " what] / 3
+}
+
 function bound(what, end, stock, noise)
 {
-	return what == "none" ? stock + noise + 2 * places[end] : 1.02 * stock
+	if (what == "none" || what == "others")
+		return stock + noise + 2 * places[end]
+	if (end == "sender")
+		return 1.01 * stock
+	return what == "delayed-2" ? 0 : stock
 }
 
 END {
 	print "check: instructions per segment, beside the same kernel without the series"
 	for (end in places) {
-		key = "stock " end " none"
-		if (runs[key] != 3) {
-			fail(end ": no count of stock")
-			continue
-		}
-		stock = sum[key] / 3
-		noise = most[key] - least[key]
+		stock = cost("stock", end, "none")
+		noise = most["stock " end " none"] - least["stock " end " none"]
 		printf "check: %-8s stock %8.1f, against itself %.1f\n", end, stock, noise
 		if (noise > 0.005 * stock)
 			fail(end ": noise of " noise " instructions")
 		for (i = 1; i <= wanted; i++) {
-			key = "patched " end " " order[i]
-			if (runs[key] != 3) {
-				fail(end " " order[i] ": no count")
-				continue
-			}
-			cost = sum[key] / 3
-			printf "check: %-8s %-8s %5.1f  %+7.1f  %+6.2f%%  allowed %+.1f\n", \
-				end, order[i], cost, cost - stock, 100 * (cost / stock - 1), \
-				bound(order[i], end, stock, noise) - stock
-			if (cost > bound(order[i], end, stock, noise))
+			is = cost("patched", end, order[i])
+			allowed = bound(order[i], end, stock, noise)
+			printf "check: %-8s %-9s %7.1f  %+7.1f  %+6.2f%%", \
+				end, order[i], is, is - stock, 100 * (is / stock - 1)
+			printf allowed ? "  allowed %+.1f\n" : "\n", allowed - stock
+			if (allowed && is > allowed)
 				fail(end " " order[i] ": beyond the bound")
 		}
 	}
+	four = cost("patched", "receiver", "delayed-4")
+	eight = cost("patched", "receiver", "delayed-8")
+	shares = ack_share("patched", "receiver", "delayed-4") - \
+		ack_share("patched", "receiver", "delayed-8")
+	if (shares <= 0) {
+		fail("delayed-4 sends no more ACKs than delayed-8")
+		exit 1
+	}
+	ack = (four - eight) / shares
+	segment = eight - ack * ack_share("patched", "receiver", "delayed-8")
+	stocks = cost("stock", "receiver", "none") - ack * ack_share("stock", "receiver", "none")
+	printf "check: receiver without ACKs %.1f, stock at least %.1f, %+.2f%%; an ACK with a policy %.1f\n", \
+		segment, stocks, 100 * (segment / stocks - 1), ack
+	if (segment > 1.01 * stocks)
+		fail("a segment with an order: beyond the bound")
 	exit failed
 }

@@ -7,7 +7,8 @@
  * each segment by hand, and what it does is not counted.  So every segment is a
  * full one and comes alone, whatever the offloads, and a count is that of one end:
  *
- *	receiver	two segments arrive, one read() takes them, an ACK leaves
+ *	receiver	two segments arrive, one read() takes them, an ACK leaves, or
+ *			later, when there are as many as ordered
  *	sender		two write()s, a segment each; an ACK arrives
  *
  * Checksums are left to the device, as with any network card.
@@ -44,7 +45,7 @@
 #define PEER "10.9.0.2"
 #define PEER_PORT 5001
 #define MSS 1460
-#define BURST 2     /* segments in a round: stock and delayed acknowledge them once */
+#define BURST 2     /* segments in a round: stock acknowledges them once */
 #define WARM_UP 400 /* rounds, until windows and counts of quick ACKs are settled */
 #define BATCHES 10
 #define WINDOW_SCALE 7
@@ -210,9 +211,11 @@ static void drain(struct peer *p)
 		;
 }
 
-/* The host connects to the peer.  policy: NULL for none. */
+/* The host connects to the peer.  policy: NULL for none, "" for an order of eight
+ * segments without a policy. */
 static int established(struct peer *p, const char *policy)
 {
+	static const uint32_t eight[] = { 8 * MSS, 200000000 };
 	static const uint8_t options[] = {
 		2, 4, MSS >> 8, MSS & 0xff, 1, 1, 4, 2, 1, 3, 3, WINDOW_SCALE
 	};
@@ -226,9 +229,12 @@ static int established(struct peer *p, const char *policy)
 	    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer)) ||
 	    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
 		die("options of the socket");
-	if (policy &&
+	if (policy && *policy &&
 	    setsockopt(fd, IPPROTO_TCP, TCP_ACK_POLICY, policy, strlen(policy)))
 		die(policy);
+	if (policy && !*policy &&
+	    setsockopt(fd, IPPROTO_TCP, TCP_ACK_ORDER, eight, sizeof(eight)))
+		die("TCP_ACK_ORDER");
 	if (!connect(fd, (void *)&to, sizeof(to)) || errno != EINPROGRESS)
 		die("connect");
 	drain(p);
@@ -342,8 +348,10 @@ int main(void)
 		measure(ends[i], "none", NULL);
 	if (!access("/proc/sys/net/ipv4/tcp_ack_policy", F_OK)) {
 		for (i = 0; i < 2; i++) {
-			measure(ends[i], "linux", "linux");
-			measure(ends[i], "delayed", "delayed:segments=2");
+			measure(ends[i], "delayed-2", "delayed:segments=2");
+			measure(ends[i], "delayed-4", "delayed:segments=4");
+			measure(ends[i], "delayed-8", "delayed:segments=8");
+			measure(ends[i], "order-8", "");
 			/* other connections have a policy, this one has none */
 			measure(ends[i], "others", NULL);
 		}

@@ -2,14 +2,15 @@
 /* Acknowledges each segment immediately; silent.bpf.c has the same policy name. */
 #include "policy.bpf.h"
 
-SEC("struct_ops/on_data") u64 on_data(u64 *args)
+SEC("struct_ops/order") u64 order(u64 *args)
 {
-	(void)args;
-	return aw_verdict_pack(aw_send_now(AW_REASON_EVERY_SEGMENT), 0);
+	if (AW_BPF_SEEN->why == AW_WHY_SENT)
+		return aw_bpf_answer(aw_order(1, 0));
+	return aw_bpf_answer(aw_now(AW_REASON_EVERY_SEGMENT));
 }
 
-SEC(".struct_ops") struct tcp_ack_bpf_ops bpfswap = {
-	.on_data = on_data,
+SEC(".struct_ops") struct tcp_ack_ops bpfswap = {
+	.order = order,
 	.name = "bpfswap",
 };
 

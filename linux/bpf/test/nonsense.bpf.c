@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Returns random verdicts on every event, and writes random bits to its state. */
+/* Returns random answers to every question, and writes random bits to its state. */
 #include "policy.bpf.h"
-
-static u32 (*const random_u32)(void) = (void *)7; /* bpf_get_prandom_u32() */
 
 static u64 nonsense(u64 *args)
 {
-	u64 *state = AW_BPF_STATE;
-	u64 word = (u64)random_u32() << 32 | random_u32();
+	u64 word = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+	struct aw_bpf_state *state = AW_BPF_STATE;
 
-	state[0] = word;
-	state[AW_STATE_MAX_BYTES / 8 - 1] += word;
-	return word;
+	if (state) {
+		state->word[0] = word;
+		state->word[AW_STATE_MAX_BYTES / 8 - 1] += word;
+	}
+	/* one answer in four is an ACK now */
+	return word & 3 ? word : (u64)AW_NOW_NS << 32 | (word >> 40);
 }
 
 SEC("struct_ops/init") void init(u64 *args)
@@ -19,33 +20,16 @@ SEC("struct_ops/init") void init(u64 *args)
 	nonsense(args);
 }
 
-SEC("struct_ops/on_data") u64 on_data(u64 *args)
+SEC("struct_ops/order") u64 order(u64 *args)
 {
 	return nonsense(args);
 }
 
-SEC("struct_ops/on_deadline") u64 on_deadline(u64 *args)
-{
-	return nonsense(args);
-}
-
-SEC("struct_ops/on_app_read") u64 on_app_read(u64 *args)
-{
-	return nonsense(args);
-}
-
-SEC("struct_ops/on_ack_sent") void on_ack_sent(u64 *args)
-{
-	nonsense(args);
-}
-
-SEC(".struct_ops") struct tcp_ack_bpf_ops bpfnonsense = {
+SEC(".struct_ops") struct tcp_ack_ops bpfnonsense = {
+	.order = order,
 	.init = init,
-	.on_data = on_data,
-	.on_deadline = on_deadline,
-	.on_app_read = on_app_read,
-	.on_ack_sent = on_ack_sent,
 	.name = "bpfnonsense",
+	.flags = AW_BPF_READS_ARRIVALS | AW_BPF_ASKED_ON_READ | AW_BPF_USES_RANDOM,
 };
 
 SEC("license") char bpf_license[] = "GPL";

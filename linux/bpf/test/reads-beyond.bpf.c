@@ -2,15 +2,15 @@
 /* Tries to read beyond its state. */
 #include "policy.bpf.h"
 
-SEC("struct_ops/on_data") u64 on_data(u64 *args)
+SEC("struct_ops/order") u64 order(u64 *args)
 {
 	const u64 *state = AW_BPF_STATE;
 
-	return state[AW_STATE_MAX_BYTES / 8];
+	return state ? state[AW_STATE_MAX_BYTES / 8] : 0;
 }
 
-SEC(".struct_ops") struct tcp_ack_bpf_ops bpfbad = {
-	.on_data = on_data,
+SEC(".struct_ops") struct tcp_ack_ops bpfbad = {
+	.order = order,
 	.name = "bpfbad",
 };
 

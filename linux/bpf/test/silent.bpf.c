@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Never sends an ACK: an owed ACK waits as long as the rails allow. */
+/* Wants to wait for ever: an ACK waits as long as the limits of orders allow. */
 #include "policy.bpf.h"
 
-SEC("struct_ops/on_data") u64 on_data(u64 *args)
+SEC("struct_ops/order") u64 order(u64 *args)
 {
 	(void)args;
-	return aw_verdict_pack(aw_nothing(), 0);
+	return aw_bpf_answer(aw_order(~0u, ~0u));
 }
 
-SEC(".struct_ops") struct tcp_ack_bpf_ops bpfswap = {
-	.on_data = on_data,
+SEC(".struct_ops") struct tcp_ack_ops bpfswap = {
+	.order = order,
 	.name = "bpfswap",
 };
 

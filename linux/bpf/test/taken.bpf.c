@@ -2,14 +2,14 @@
 /* Has the name of a policy in the kernel. */
 #include "policy.bpf.h"
 
-SEC("struct_ops/on_data") u64 on_data(u64 *args)
+SEC("struct_ops/order") u64 order(u64 *args)
 {
 	(void)args;
 	return 0;
 }
 
-SEC(".struct_ops") struct tcp_ack_bpf_ops delayed = {
-	.on_data = on_data,
+SEC(".struct_ops") struct tcp_ack_ops delayed = {
+	.order = order,
 	.name = "delayed",
 };
 

@@ -24,7 +24,7 @@ OBJECT_BYTES_MAX = 1 << 24
 _NAMES = ("libbpf.so.1",)
 # bpf.h of Linux's uapi
 _MAP_TYPE_STRUCT_OPS, _ATTACH_STRUCT_OPS, _F_LINK = 26, 44, 1 << 13
-_PROGRAM_TYPE_STRUCT_OPS, _KIND_DATASEC, _POLICY_TYPE = 27, 15, "tcp_ack_bpf_ops"
+_PROGRAM_TYPE_STRUCT_OPS, _KIND_DATASEC, _POLICY_TYPE = 27, 15, "tcp_ack_ops"
 RIGHTS = ("CAP_BPF", "CAP_NET_ADMIN", "CAP_PERFMON", "CAP_SYS_ADMIN", "CAP_DAC_OVERRIDE")
 _SAID = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
 _SIGNATURES: dict[str, tuple[Any, ...]] = {

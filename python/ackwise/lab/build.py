@@ -106,8 +106,6 @@ def inputs(stock: bool, extra_configs: Iterable[Path] = (), target: Target = UML
     configs = [*target.configs, *(() if stock else target.own_configs)]
     own = [] if stock else sorted((folder / "patches" / "6.12").glob("*.patch"))
     labs = sorted((folder / "patches" / "lab").glob("*.patch"))
-    if own:
-        labs += sorted((folder / "patches" / "lab-patched").glob("*.patch"))
     core_patch = folder / "series"
     core = folder.parent / "core"
     with_core = not stock and core_patch.is_file()

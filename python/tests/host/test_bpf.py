@@ -15,12 +15,12 @@ from ackwise.host import bpf
 HEAD = """
 #define SEC(name) __attribute__((section(name), used))
 char allowed[] SEC("license") = "GPL";
-struct tcp_ack_bpf_ops { void (*init)(unsigned long long *); char name[16]; };
+struct tcp_ack_ops { void (*init)(unsigned long long *); char name[16]; };
 struct tcp_congestion_ops { void (*init)(unsigned long long *); char name[16]; };
 SEC("struct_ops/init") void init(unsigned long long *args) { }
 """
-POLICY = 'SEC(".struct_ops") struct tcp_ack_bpf_ops mine = { .init = init, .name = "mine" };'
-CONGESTION = POLICY.replace("tcp_ack_bpf_ops", "tcp_congestion_ops")
+POLICY = 'SEC(".struct_ops") struct tcp_ack_ops mine = { .init = init, .name = "mine" };'
+CONGESTION = POLICY.replace("tcp_ack_ops", "tcp_congestion_ops")
 PROGRAM = 'SEC("xdp") int drop(void *packet) { return 1; }'
 PINNED = """
 struct {
@@ -61,7 +61,7 @@ def test_a_policy_is_taken(library: ctypes.CDLL, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "parts, wrong",
     [
-        ((CONGESTION,), "holds tcp_congestion_ops, not tcp_ack_bpf_ops"),
+        ((CONGESTION,), "holds tcp_congestion_ops, not tcp_ack_ops"),
         ((), "0 policies"),
         ((POLICY, PROGRAM), "has programs that are not a policy's"),
         ((POLICY, PINNED), "pins a map"),

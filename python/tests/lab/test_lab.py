@@ -775,11 +775,7 @@ def test_stock_leaves_the_series_out_and_keeps_the_labs_patches() -> None:
     assert made.stock
     assert not made.core
     assert {p.parent.name for p in made.patches} == {"lab"}
-    assert {p.parent.name for p in build.inputs(stock=False).patches} == {
-        "6.12",
-        "lab",
-        "lab-patched",
-    }
+    assert {p.parent.name for p in build.inputs(stock=False).patches} == {"6.12", "lab"}
     assert [c.name for c in made.configs] == ["lab.config"]
 
 
