@@ -39,8 +39,10 @@ static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
 
 static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct aw_verdict v = aw_ask(conn, AW_WHY_TIMEOUT, e);
+	struct aw_verdict v = aw_send_now(AW_REASON_DELAY_TIMER);
 
+	if (conn->order.delay_ns)
+		v = aw_ask(conn, AW_WHY_TIMEOUT, e);
 	return v.action == AW_SEND_NOW ? v : wait(conn, e);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes of state per connection; --list is for make size. */
+/* Bytes of state per connection; --list and --hosts are for make size. */
 #include <string.h>
 #include <ackwise/ackwise.h>
 #include "test.h"
@@ -7,6 +7,7 @@
 int main(int argc, char **argv)
 {
 	const struct aw_policy *policy;
+	const struct aw_host *host;
 	u32 i;
 
 	for (i = 0; (policy = aw_policy_at(i)); i++) {
@@ -14,6 +15,9 @@ int main(int argc, char **argv)
 			printf("%s:%u\n", policy->name, policy->state_bytes);
 		CHECK(policy->state_bytes <= AW_STATE_MAX_BYTES, "%s", policy->name);
 	}
+	for (i = 0; (host = aw_host_at(i)); i++)
+		if (argc > 1 && !strcmp(argv[1], "--hosts"))
+			printf("%s\n", host->name);
 	if (argc > 1)
 		return 0;
 	/* what the headers promise to every driver and binding */

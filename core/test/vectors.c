@@ -39,9 +39,9 @@ static void play(const struct aw_host *host, const struct aw_policy *policy, u8 
 		model_event(&model, op, size, &conn.pending, &e);
 		v = aw_decide(&conn, &e);
 		printf("%s %s %u %llu %u %u %s %lld %u\n", host->name,
-		       policy ? policy->name : "-", i,
-		       (unsigned long long)e.now_ns, e.kind, v.action,
-		       aw_reason_label(v.reason), (long long)v.deadline_ns, v.by_duty);
+		       policy ? policy->name : "-", i, (unsigned long long)e.now_ns,
+		       e.kind, v.action, aw_reason_label(v.reason),
+		       (long long)v.deadline_ns, v.by_duty);
 	}
 }
 

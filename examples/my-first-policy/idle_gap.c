@@ -3,14 +3,9 @@
  * idlegap: acknowledge when arrivals pause, or after N segments.
  *
  * Purpose: one ACK per burst, for senders that write in bursts.
- * Formula: last arrival + gap_ms, or at `segments` full segments.
- * States:
- *
- *	            data: deadline = now + gap      gap passed, or N segments
- *	(idle) --------------------------> waiting ---------------------> send
- *	                                   ^   | data
- *	                                   +---+
- *
+ * Formula: the order is { segments * MSS, gap }; when its time is up, either
+ *	arrivals have paused for the gap, or it waits for the rest of it.
+ * States: none; the host keeps the order's time.
  * Source: this example.
  * Constants: 5 ms: longer than the gaps in a burst on common links, far below
  *	any timer of the sender.  10 segments: one initial window (RFC 6928).
@@ -28,22 +23,21 @@ static const struct aw_param params[] = {
 };
 /* clang-format on */
 
-static struct aw_verdict on_data(void *state, const struct aw_params *p,
-				 const struct aw_event *e)
+static struct aw_order order(void *state, const struct aw_params *p,
+			     const struct aw_seen *seen)
 {
-	(void)state;
-	if (e->unacked_bytes >= (u64)p->value[SEGMENTS] * e->rcv_mss_bytes)
-		return aw_send_now(AW_REASON_SEGMENT_COUNT);
-	return aw_wait_until(aw_add_ns(e->now_ns, p->value[GAP_MS] * AW_NS_PER_MS));
-}
+	u64 gap_ns = p->value[GAP_MS] * AW_NS_PER_MS;
+	u64 bytes = (u64)p->value[SEGMENTS] * seen->mss_bytes;
+	u64 since_ns = seen->now_ns - seen->last_ns;
 
-static struct aw_verdict on_deadline(void *state, const struct aw_params *p,
-				     const struct aw_event *e)
-{
 	(void)state;
-	(void)p;
-	(void)e;
-	return aw_send_now(AW_REASON_QUIET);
+	if (seen->why == AW_WHY_LIMIT)
+		return aw_now(AW_REASON_SEGMENT_COUNT);
+	if (seen->why != AW_WHY_TIMEOUT)
+		return aw_order(bytes, gap_ns);
+	if (since_ns >= gap_ns)
+		return aw_now(AW_REASON_QUIET);
+	return aw_order(bytes, gap_ns - since_ns);
 }
 
 const struct aw_policy idle_gap = {
@@ -52,6 +46,6 @@ const struct aw_policy idle_gap = {
 	.source = "examples/my-first-policy",
 	.params = params,
 	.params_count = sizeof(params) / sizeof(params[0]),
-	.on_data = on_data,
-	.on_deadline = on_deadline,
+	.reads_arrivals = 1,
+	.order = order,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The smallest driver: a list of arrivals, one timer, an ACK when the verdict
+ * The smallest socket: a list of arrivals, one timer, an ACK when the verdict
  * says so.  Prints what arrived, the verdict, and the reason.
  */
 #include <inttypes.h>
@@ -13,15 +13,15 @@ extern const struct aw_policy idle_gap;
 
 static const struct {
 	u32 at_us;
-	u8 order;
+	u8 seq;
 } arrivals[] = {
 	/* a burst of three, a pause, a burst of ten, a loss and its retransmission */
-	{ 0, AW_ORDER_IN },       { 100, AW_ORDER_IN },      { 200, AW_ORDER_IN },
-	{ 20000, AW_ORDER_IN },   { 20100, AW_ORDER_IN },    { 20200, AW_ORDER_IN },
-	{ 20300, AW_ORDER_IN },   { 20400, AW_ORDER_IN },    { 20500, AW_ORDER_IN },
-	{ 20600, AW_ORDER_IN },   { 20700, AW_ORDER_IN },    { 20800, AW_ORDER_IN },
-	{ 20900, AW_ORDER_IN },   { 40000, AW_ORDER_IN },    { 40200, AW_ORDER_HOLE },
-	{ 40300, AW_ORDER_HOLE }, { 50000, AW_ORDER_FILLS }, { 50100, AW_ORDER_IN },
+	{ 0, AW_SEQ_IN },       { 100, AW_SEQ_IN },      { 200, AW_SEQ_IN },
+	{ 20000, AW_SEQ_IN },   { 20100, AW_SEQ_IN },    { 20200, AW_SEQ_IN },
+	{ 20300, AW_SEQ_IN },   { 20400, AW_SEQ_IN },    { 20500, AW_SEQ_IN },
+	{ 20600, AW_SEQ_IN },   { 20700, AW_SEQ_IN },    { 20800, AW_SEQ_IN },
+	{ 20900, AW_SEQ_IN },   { 40000, AW_SEQ_IN },    { 40200, AW_SEQ_HOLE },
+	{ 40300, AW_SEQ_HOLE }, { 50000, AW_SEQ_FILLS }, { 50100, AW_SEQ_IN },
 };
 
 static struct aw_conn conn;
@@ -30,7 +30,7 @@ static u32 queued_bytes; /* above a hole */
 static u32 acks;
 
 /* The application has read everything, so the window is fully open. */
-static struct aw_verdict report(u64 now_ns, u8 kind, u8 order, u32 bytes)
+static struct aw_verdict report(u64 now_ns, u8 kind, u8 seq, u32 bytes)
 {
 	struct aw_event e = {
 		.now_ns = now_ns,
@@ -44,7 +44,7 @@ static struct aw_verdict report(u64 now_ns, u8 kind, u8 order, u32 bytes)
 		.segments = 1,
 		.flags = queued_bytes ? AW_FLAG_HOLE_OPEN : 0,
 		.kind = kind,
-		.order = order,
+		.seq = seq,
 	};
 
 	return aw_decide(&conn, &e);
@@ -61,7 +61,7 @@ static void obey(u64 now_ns, const char *what, struct aw_verdict v)
 	       aw_reason_label(v.reason), aw_reason_source(v.reason));
 	acks++;
 	unacked_bytes = 0;
-	report(now_ns, AW_EVENT_ACK_SENT, AW_ORDER_IN, 0);
+	report(now_ns, AW_EVENT_ACK_SENT, AW_SEQ_IN, 0);
 }
 
 static void run_timer_until(u64 now_ns)
@@ -69,15 +69,14 @@ static void run_timer_until(u64 now_ns)
 	u64 due_ns = conn.pending.deadline_ns;
 
 	while (conn.pending.action == AW_WAIT && due_ns <= now_ns) {
-		obey(due_ns, "timer",
-		     report(due_ns, AW_EVENT_DEADLINE, AW_ORDER_IN, 0));
+		obey(due_ns, "timer", report(due_ns, AW_EVENT_DEADLINE, AW_SEQ_IN, 0));
 		due_ns = conn.pending.deadline_ns;
 	}
 }
 
 int main(void)
 {
-	static const char *const orders[] = { "data", "hole", "fills", "again" };
+	static const char *const names[] = { "data", "hole", "fills", "again" };
 	const u32 count = sizeof(arrivals) / sizeof(arrivals[0]);
 	struct aw_event start = { 0 };
 	struct aw_params params;
@@ -88,25 +87,28 @@ int main(void)
 		printf("the policy is not valid: %d\n", aw_policy_validate(&idle_gap));
 		return 1;
 	}
-	aw_params_init(&idle_gap, &params);
-	aw_conn_init(&conn, &idle_gap, &params, AW_RAILS_DEFAULT, &start);
+	aw_params_init(idle_gap.params, idle_gap.params_count, &params);
+	/* the RFCs' own rules for all that is not plain data; host rfc has no parameters */
+	aw_conn_init(&conn, aw_host_find("rfc"), &params, &idle_gap, &params, &start);
+	/* so few segments are no flight to bound an order by; never on a network */
+	conn.unbounded = 1;
 
 	for (i = 0; i < count; i++) {
 		now_ns = arrivals[i].at_us * AW_NS_PER_US;
 		run_timer_until(now_ns);
-		switch (arrivals[i].order) {
-		case AW_ORDER_HOLE:
+		switch (arrivals[i].seq) {
+		case AW_SEQ_HOLE:
 			queued_bytes += MSS;
 			break;
-		case AW_ORDER_FILLS:
+		case AW_SEQ_FILLS:
 			unacked_bytes += queued_bytes;
 			queued_bytes = 0;
 			/* fall through */
 		default:
 			unacked_bytes += MSS;
 		}
-		obey(now_ns, orders[arrivals[i].order],
-		     report(now_ns, AW_EVENT_DATA, arrivals[i].order, MSS));
+		obey(now_ns, names[arrivals[i].seq],
+		     report(now_ns, AW_EVENT_DATA, arrivals[i].seq, MSS));
 	}
 	run_timer_until(now_ns + AW_NS_PER_S);
 	printf("%" PRIu32 " segments, %" PRIu32 " ACKs\n", count, acks);
