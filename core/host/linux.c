@@ -252,7 +252,9 @@ static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event
 		if (e->unacked_bytes > aw_may_wait_bytes(conn, e->rcv_mss_bytes)) {
 			if (!conn->order.bytes)
 				return aw_send_now(AW_REASON_SEGMENT_COUNT);
-			v = asked(conn, AW_WHY_LIMIT, e);
+			/* the same data again would get the same answer */
+			if (conn->account.bytes != conn->account.asked_bytes)
+				v = asked(conn, AW_WHY_LIMIT, e);
 		} else if (aw_asks_on_read(conn)) {
 			v = asked(conn, AW_WHY_READ, e);
 		}

@@ -39,6 +39,7 @@ pub(crate) struct RawHost {
     pub wnd_use: u8,
     pub uses_random: u8,
     pub unbounded: u8,
+    pub no_duties: u8,
     pub init: *const c_void,
     pub on_data: *const c_void,
     pub on_deadline: *const c_void,
@@ -97,6 +98,9 @@ unsafe impl Send for Policy {}
 unsafe impl Sync for Policy {}
 
 impl Host {
+    /// The name of the host unless another is named.
+    pub(crate) const DEFAULT: &'static str = "linux";
+
     /// All hosts in the list's order.
     pub fn all() -> impl Iterator<Item = Host> {
         // SAFETY: the core returns NULL past the end, otherwise constant data.

@@ -103,11 +103,7 @@ fn a_verdict_and_a_connection_look_the_same_from_both_sides() {
     });
     mirror!("aw_order" = RawOrder { "bytes" = bytes, "delay_ns" = delay_ns });
     mirror!("aw_account" = RawAccount {
-        "last_ns" = last_ns, "bytes" = bytes, "segments" = segments, "arrivals" = arrivals,
-        "gap_ns" = gap_ns, "flags" = flags,
-    });
-    mirror!("aw_flight" = RawFlight {
-        "round_start_ns" = round_start_ns, "round_bytes" = round_bytes, "bytes" = bytes,
+        "last_ns" = last_ns, "bytes" = bytes, "asked_bytes" = asked_bytes, "segments" = others,
     });
     mirror!("aw_compress" = RawCompress {
         "duplicate_acks" = duplicate_acks, "waiting" = waiting,
@@ -131,7 +127,7 @@ fn hosts_policies_and_their_parameters_look_the_same_from_both_sides() {
     mirror!("aw_host" = RawHost {
         "name" = name, "summary" = summary, "source" = source, "params" = params,
         "params_count" = params_count, "wnd_use" = wnd_use, "uses_random" = uses_random,
-        "unbounded" = unbounded, "init" = init, "on_data" = on_data,
+        "unbounded" = unbounded, "no_duties" = no_duties, "init" = init, "on_data" = on_data,
         "on_deadline" = on_deadline, "on_app_read" = on_app_read, "on_ack_sent" = on_ack_sent,
     });
     assert_eq!(offset_of!(RawHost, on_ack_sent) + size_of::<*const c_void>(), size_of::<RawHost>());

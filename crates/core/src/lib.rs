@@ -245,18 +245,8 @@ struct RawOrder {
 struct RawAccount {
     last_ns: u64,
     bytes: u32,
-    segments: u32,
-    arrivals: u32,
-    gap_ns: u32,
-    flags: u32,
-}
-
-#[derive(Clone)]
-#[repr(C)]
-struct RawFlight {
-    round_start_ns: u64,
-    round_bytes: u32,
-    bytes: u32,
+    asked_bytes: u32,
+    others: [u32; 4],
 }
 
 #[derive(Clone)]
@@ -278,7 +268,7 @@ struct RawConn {
     pending: RawVerdict,
     order: RawOrder,
     account: RawAccount,
-    flight: RawFlight,
+    flight: [u64; 2],
     compress: RawCompress,
     unacked_bytes: u32,
     news: u8,
@@ -359,12 +349,9 @@ impl TryFrom<Written> for PolicyChoice {
 impl Default for PolicyChoice {
     /// A host that is not configured otherwise.
     fn default() -> Self {
-        PolicyChoice::new(LINUX)
+        PolicyChoice::new(Host::DEFAULT)
     }
 }
-
-/// The host unless another is named.
-const LINUX: &str = "linux";
 
 impl PolicyChoice {
     /// A policy on `linux`, or a host alone, with default parameters.
@@ -392,7 +379,7 @@ impl PolicyChoice {
                 Setting { host: *host.0, policy: None, host_params: params, params: RawParams::default() }
             }
             (Entry::Policy(policy), named) => {
-                let named = named.unwrap_or(LINUX);
+                let named = named.unwrap_or(Host::DEFAULT);
                 let host = Host::find(named).ok_or_else(|| {
                     let names = known(Host::all().map(|h| h.name()).collect());
                     format!("no host \"{named}\"; there are: {names}")
@@ -491,7 +478,9 @@ impl Conn {
         let is_owed = conn.owed_since_ns != NEVER_NS;
         let waits = || {
             // Without an order, the host's own rules for pushed data apply.
-            let is_ordered = conn.order.bytes > conn.unacked_bytes || setting.host.wnd_use == WND_USE_NEVER;
+            let is_answered = conn.account.bytes == conn.account.asked_bytes;
+            let is_left = conn.order.bytes > 0 && (conn.order.bytes > conn.unacked_bytes || is_answered);
+            let is_ordered = is_left || setting.host.wnd_use == WND_USE_NEVER;
             let is_asked = setting.policy.is_some_and(|p| p.0.asked_on_read != 0);
             conn.pending.action == WAIT && conn.compress.waiting == 0 && is_ordered && !is_asked
         };

@@ -651,9 +651,9 @@ fn a_tail_loss_probe_is_new_data_where_there_is_some_whatever_the_congestion_win
 // --- windows and queues --------------------------------------------------------------------------
 
 /// Four segments of receive buffer, and a reader that is late.
-fn slow_reader(lag_ms: u64, rails: Value) -> Value {
+fn slow_reader(lag_ms: u64, host: &str) -> Value {
     group(json!({
-        "policy": { "name": "every", "rails": rails },
+        "policy": { "name": "every", "host": host },
         "receiver": { "recv_buffer_bytes": 4 * MSS, "reader_lag_ns": lag_ms * MS },
         "app": { "kind": "bulk", "bytes": 8 * MSS },
     }))
@@ -663,18 +663,18 @@ fn slow_reader(lag_ms: u64, rails: Value) -> Value {
 fn a_shut_window_opens_again_when_the_reader_reads() {
     // Four segments fill the buffer (21..24 ms). The reader comes 300 ms after the first, at 321
     // ms, and empties it: the window update (RFC 9293, 3.8.6.2.2) reaches the sender at 340 ms.
-    let r = run(&ruler(json!({}), &[slow_reader(300, Value::Null)]));
+    let r = run(&ruler(json!({}), &[slow_reader(300, "rfc")]));
     assert_eq!(sent(trace(&r)), at_ms(&[(0, 1..=4), (340, 5..=8)]));
     assert_eq!(acks(trace(&r))[4], (321_000, 4, "window-dry"));
 }
 
 #[test]
 fn a_shut_window_is_probed_after_a_timeout_and_twice_as_long_again() {
-    // RFC 9293, 3.8.6.1. Without rails nothing reports that the reader came (2021 ms). The last ACK
+    // RFC 9293, 3.8.6.1. Without duties nothing reports that the reader came (2021 ms). The last ACK
     // (window 0) reaches the sender at 43 ms: probe 1 s later, at 1043 ms: 40 bytes, 20.04 ms; the
     // answer (still 0) takes 19 ms. From then (1082.04 ms; Linux also counts from the answer) twice
     // as long: a probe at 3082.04 ms, answered at 3121.08 ms.
-    let r = run(&ruler(json!({}), &[slow_reader(2000, json!([]))]));
+    let r = run(&ruler(json!({}), &[slow_reader(2000, "model")]));
     let expected: Vec<_> = (1..=4).map(|n| (0, n)).chain((5..=8).map(|n| (3_121_080, n))).collect();
     assert_eq!(sent(trace(&r)), expected);
 }
@@ -684,7 +684,7 @@ fn a_shut_window_is_probed_after_a_timeout_and_twice_as_long_again() {
 fn a_slow_reader_never_makes_short_segments() {
     // RFC 9293, 3.8.6.2.2: the reader takes 1 kbyte/s or so; the window is offered only in steps of
     // min(half the buffer, one segment).
-    let mut g = slow_reader(0, Value::Null);
+    let mut g = slow_reader(0, "rfc");
     g["receiver"]["reader_bps"] = json!(80_000);
     let r = run(&ruler(json!({}), &[g]));
     assert!(trace(&r).data_bytes.iter().all(|&b| u64::from(b) == MSS), "{:?}", trace(&r).data_bytes);

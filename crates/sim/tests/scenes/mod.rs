@@ -8,6 +8,7 @@
 // Each test program uses only some of these.
 #![allow(dead_code)]
 
+use ackwise_core::Policy;
 use ackwise_sim::result::{FlowResult, RunResult, Trace};
 use ackwise_sim::scenario::Scenario;
 use serde_json::{json, Value};
@@ -29,7 +30,8 @@ pub fn lay_over(base: &mut Value, over: &Value) {
     }
 }
 
-/// A sender that counts bytes like Reno, without probes; a receiver with an open, fixed window.
+/// A sender that counts bytes like Reno, without probes; a receiver with an open, fixed window. Its
+/// policy stands on `rfc`, which adds nothing, and its orders are not clamped.
 pub fn group(over: Value) -> Value {
     let mut group = json!({
         "name": "g",
@@ -55,6 +57,11 @@ pub fn group(over: Value) -> Value {
         group["app"] = Value::Null;
     }
     lay_over(&mut group, &over);
+    if Policy::find(group["policy"]["name"].as_str().expect("a name")).is_some() {
+        let mut policy = json!({ "host": "rfc", "clamp": false });
+        lay_over(&mut policy, &group["policy"]);
+        group["policy"] = policy;
+    }
     group
 }
 
