@@ -146,7 +146,7 @@ static void account(struct aw_conn *conn, const struct aw_event *e)
 		if (gap_ns > a->gap_ns)
 			a->gap_ns = (u32)aw_min_u64(gap_ns, ~0u);
 	}
-	a->last_ns = e->now_ns;
+	a->last_ns = aw_max_u64(e->now_ns, 1); /* 0: none yet */
 	a->segments += e->segments;
 	a->arrivals++;
 	if (e->seq == AW_SEQ_IN || e->seq == AW_SEQ_FILLS)
