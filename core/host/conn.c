@@ -141,7 +141,7 @@ static void account(struct aw_conn *conn, const struct aw_event *e)
 	struct aw_account *a = &conn->account;
 	u64 gap_ns;
 
-	if (a->last_ns) {
+	if (a->last_ns && e->now_ns > a->last_ns) {
 		gap_ns = e->now_ns - a->last_ns;
 		if (gap_ns > a->gap_ns)
 			a->gap_ns = (u32)aw_min_u64(gap_ns, ~0u);
