@@ -99,7 +99,7 @@ struct aw_seen {
 
 /* Four ACKs for each flight of the sender keep its ACK clock running [D-26]. */
 #define AW_ACKS_PER_FLIGHT 4
-/* Two segments may always wait [RFC 5681, 4.2]. */
+/* Two segments may always wait [RFC 5681, 4.2 (a)]. */
 #define AW_SEGMENTS_ALWAYS 2
 /* A shorter timer would cost more than the ACK that it saves. */
 #define AW_DELAY_MIN_NS 50000u
