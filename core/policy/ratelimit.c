@@ -127,7 +127,8 @@ static void start_interval(struct ratelimit *s, const struct aw_params *p,
 	/* [D-19] */
 	s->rate_max_segments = (u16)aw_min_u32(third_segments, p->value[MOST_SEGMENTS]);
 	s->counted_segments = 0;
-	s->interval_start_ticks = ticks(seen->now_ns);
+	/* a question may come later than the arrivals that it tells of */
+	s->interval_start_ticks = ticks(seen->last_ns);
 }
 
 /* [D-22] */
@@ -176,7 +177,7 @@ static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 	if (s->counted_segments < interval_length(s, p))
 		return;
 	/* the last ACK may have covered more than the rest of the interval */
-	units = ticks(seen->now_ns) - s->interval_start_ticks;
+	units = ticks(seen->last_ns) - s->interval_start_ticks;
 	took = (u32)aw_div64(units * interval_length(s, p), s->counted_segments);
 	took = (u32)aw_div64(took, s->interval_units);
 	start_interval(s, p, seen);
@@ -215,7 +216,7 @@ static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 static bool is_half_as_fast(const struct ratelimit *s, const struct aw_params *p,
 			    const struct aw_seen *seen)
 {
-	u32 took = ticks(seen->now_ns) - s->interval_start_ticks;
+	u32 took = ticks(seen->last_ns) - s->interval_start_ticks;
 
 	return p->value[GUARD] && s->best_ticks &&
 	       took > 2ull * s->interval_units * s->best_ticks + 1;
