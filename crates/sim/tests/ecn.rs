@@ -131,7 +131,7 @@ fn marked_paths() -> Vec<Scenario> {
     for discipline in ["codel", "fq-codel", "cake"] {
         for control in ["reno", "cubic", "bbr"] {
             let path = json!({ "down": { "discipline": discipline } });
-            let g = json!({ "sender": { "congestion_control": control }, "policy": { "name": "linux" } });
+            let g = json!({ "sender": { "congestion_control": control }, "policy": { "name": "linux", "host": null } });
             all.push(with_ecn(path, linux(g)));
         }
     }

@@ -258,7 +258,7 @@ fn a_pause_counts_as_longer_than_the_timeout_when_it_is_by_a_tick() {
         let app = json!({
             "kind": "odd-writes", "write_bytes": MSS, "writes": 1, "gap_ns": gap_us * US, "count": 40,
         });
-        let over = json!({ "policy": { "name": "linux" }, "app": app });
+        let over = json!({ "policy": { "name": "linux", "host": null }, "app": app });
         let result = run(&ruler(json!({}), &[linux(1, over)]));
         assert_eq!(result.groups[0].acks_by_reason["quickack"], quick, "{gap_us}");
     }

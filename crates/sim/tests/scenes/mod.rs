@@ -30,8 +30,8 @@ pub fn lay_over(base: &mut Value, over: &Value) {
     }
 }
 
-/// A sender that counts bytes like Reno, without probes; a receiver with an open, fixed window. Its
-/// policy stands on `rfc`, which adds nothing, and its orders are not clamped.
+/// A sender that counts bytes like Reno, without probes; a receiver with an open, fixed window.
+/// Policies stand on `rfc`, which adds nothing, and their orders are not clamped.
 pub fn group(over: Value) -> Value {
     let mut group = json!({
         "name": "g",
@@ -57,10 +57,13 @@ pub fn group(over: Value) -> Value {
         group["app"] = Value::Null;
     }
     lay_over(&mut group, &over);
-    if Policy::find(group["policy"]["name"].as_str().expect("a name")).is_some() {
-        let mut policy = json!({ "host": "rfc", "clamp": false });
-        lay_over(&mut policy, &group["policy"]);
-        group["policy"] = policy;
+    for key in ["policy", "peer_policy"] {
+        let named = group.get(key).and_then(|p| p["name"].as_str());
+        if named.and_then(Policy::find).is_some() {
+            let mut policy = json!({ "host": "rfc", "clamp": false });
+            lay_over(&mut policy, &group[key]);
+            group[key] = policy;
+        }
     }
     group
 }
