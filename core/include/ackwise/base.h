@@ -20,6 +20,9 @@ typedef uint64_t u64;
 typedef int64_t s64;
 #endif
 
+/* Of the project; a release changes it. */
+#define AW_VERSION "0.1.0"
+
 #define AW_NS_PER_US 1000ull
 #define AW_NS_PER_MS 1000000ull
 #define AW_NS_PER_S 1000000000ull

@@ -24,6 +24,10 @@
 #include <ackwise/policy.h>
 #include <ackwise/verdict.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define AW_HOST_STATE_MAX_BYTES 24
 
 struct aw_conn;
@@ -182,5 +186,9 @@ struct aw_verdict aw_duties(struct aw_conn *conn, const struct aw_event *e,
 			    struct aw_verdict v);
 /* Notes what became of e's segment, if it is above a hole. */
 void aw_duties_note(struct aw_conn *conn, const struct aw_event *e);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* ACKWISE_HOST_H */

@@ -8,6 +8,10 @@
 
 #include <ackwise/order.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define AW_STATE_MAX_BYTES 64
 #define AW_PARAMS_MAX 8
 #define AW_VALUES_MAX 4
@@ -83,5 +87,9 @@ const struct aw_policy *aw_policy_find(const char *name);
 
 /* Sets every parameter to its default. */
 void aw_params_init(const struct aw_param *params, u32 count, struct aw_params *p);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* ACKWISE_POLICY_H */

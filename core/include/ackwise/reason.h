@@ -5,6 +5,10 @@
 
 #include <ackwise/base.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum aw_reason {
 #define AW_REASON(name, label, source, text) AW_REASON_##name,
 #include <ackwise/reason.def>
@@ -16,5 +20,9 @@ enum aw_reason {
 const char *aw_reason_label(u32 reason);  /* "delay-timer" */
 const char *aw_reason_text(u32 reason);   /* one sentence */
 const char *aw_reason_source(u32 reason); /* "wait", "policy", "host" or "driver" */
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* ACKWISE_REASON_H */
