@@ -16,9 +16,9 @@ static bool is_digit(char c)
 }
 
 /* A letter, then letters and digits; '_' too in names of parameters. */
-static bool well_formed(const char *name, bool underscore, u32 longest)
+static bool well_formed(const char *name, bool underscore, aw_u32 longest)
 {
-	u32 i;
+	aw_u32 i;
 
 	if (!name || !is_lower(name[0]))
 		return false;
@@ -49,7 +49,7 @@ static bool value_is_sound(const struct aw_value *value)
 
 int aw_policy_validate(const struct aw_policy *policy)
 {
-	u32 i, j;
+	aw_u32 i, j;
 
 	if (!policy || !well_formed(policy->name, false, NAME_MAX_LETTERS) ||
 	    is_empty(policy->summary) || is_empty(policy->source))
@@ -84,9 +84,9 @@ int aw_policy_validate(const struct aw_policy *policy)
 	return 0;
 }
 
-void aw_params_init(const struct aw_param *params, u32 count, struct aw_params *p)
+void aw_params_init(const struct aw_param *params, aw_u32 count, struct aw_params *p)
 {
-	u32 i;
+	aw_u32 i;
 
 	for (i = 0; i < AW_PARAMS_MAX; i++)
 		p->value[i] = i < count ? params[i].initial : 0;

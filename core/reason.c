@@ -17,17 +17,17 @@ static const struct {
 #undef AW_REASON
 };
 
-const char *aw_reason_label(u32 reason)
+const char *aw_reason_label(aw_u32 reason)
 {
 	return reason < AW_REASONS ? reasons[reason].label : "?";
 }
 
-const char *aw_reason_text(u32 reason)
+const char *aw_reason_text(aw_u32 reason)
 {
 	return reason < AW_REASONS ? reasons[reason].text : "?";
 }
 
-const char *aw_reason_source(u32 reason)
+const char *aw_reason_source(aw_u32 reason)
 {
 	return reason < AW_REASONS ? reasons[reason].source : "?";
 }

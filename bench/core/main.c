@@ -18,18 +18,18 @@
 
 struct result {
 	double ns_per_event;
-	u32 events, acks;
+	aw_u32 events, acks;
 };
 
 static struct aw_conn conn;
-static u64 sink; /* keeps the empty loop from being optimized away */
+static aw_u64 sink; /* keeps the empty loop from being optimized away */
 
-static u64 clock_ns(void)
+static aw_u64 clock_ns(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (u64)t.tv_sec * AW_NS_PER_S + (u64)t.tv_nsec;
+	return (aw_u64)t.tv_sec * AW_NS_PER_S + (aw_u64)t.tv_nsec;
 }
 
 /* Not inlined, like aw_decide(). */
@@ -55,8 +55,8 @@ static void receive(const struct aw_host *host, struct result *r)
 		.segments = 1,
 	};
 	struct aw_verdict v = aw_nothing();
-	u64 now_ns = 1;
-	u32 i;
+	aw_u64 now_ns = 1;
+	aw_u32 i;
 
 	for (i = 0; i < SEGMENTS; i++) {
 		now_ns += GAP_NS;
@@ -95,8 +95,8 @@ static struct result measure(const struct aw_host *host, const struct aw_policy 
 	struct aw_event start = { .now_ns = 1 };
 	struct aw_params host_params, params;
 	struct result r;
-	u64 before_ns;
-	u32 run;
+	aw_u64 before_ns;
+	aw_u32 run;
 
 	for (run = 0; run < RUNS; run++) {
 		memset(&r, 0, sizeof(r));
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
 	const struct aw_policy *policy;
 	const char *name;
 	struct result r;
-	u32 i;
+	aw_u32 i;
 
 	if (json)
 		printf("{\"empty_loop_ns_per_event\": %.2f, \"policies\": [", empty);

@@ -40,9 +40,9 @@ static const struct aw_param params[] = {
 /* clang-format on */
 
 struct bsd {
-	u64 tick_ns; /* a tick of the timer; while waiting, the next one */
-	u8 waiting;
-	u8 reserved[7];
+	aw_u64 tick_ns; /* a tick of the timer; while waiting, the next one */
+	aw_u8 waiting;
+	aw_u8 reserved[7];
 };
 _Static_assert(sizeof(struct bsd) <= AW_HOST_STATE_MAX_BYTES, "state too big");
 
@@ -51,7 +51,7 @@ static struct bsd *state_of(struct aw_conn *conn)
 	return (struct bsd *)conn->host_state;
 }
 
-static u64 period_ns(const struct aw_conn *conn)
+static aw_u64 period_ns(const struct aw_conn *conn)
 {
 	return conn->host_params->value[HEARTBEAT_MS] * AW_NS_PER_MS;
 }
@@ -66,8 +66,8 @@ static void init(struct aw_conn *conn, const struct aw_event *e)
 /* What is owed slides the window too; it is left to the order, if there is one. [S5.5] */
 static bool slides_enough(const struct aw_conn *conn, const struct aw_event *e)
 {
-	u64 share_percent = conn->host_params->value[SHARE_PERCENT];
-	u32 slide = aw_wnd_slide(e);
+	aw_u64 share_percent = conn->host_params->value[SHARE_PERCENT];
+	aw_u32 slide = aw_wnd_slide(e);
 
 	if (conn->order.bytes)
 		slide -= aw_min_u32(slide, e->unacked_bytes);
@@ -79,13 +79,13 @@ static struct aw_verdict wait(struct aw_conn *conn, const struct aw_event *e)
 {
 	struct aw_verdict v = aw_order_wait(conn, e);
 	struct bsd *s = state_of(conn);
-	u64 ticks;
+	aw_u64 ticks;
 
 	if (v.action != AW_NOTHING)
 		return v;
 	/* while data waits for a tick, the tick must not move, even if late */
 	if (!s->waiting && s->tick_ns <= e->now_ns) {
-		ticks = aw_div64(e->now_ns - s->tick_ns, (u32)period_ns(conn)) + 1;
+		ticks = aw_div64(e->now_ns - s->tick_ns, (aw_u32)period_ns(conn)) + 1;
 		s->tick_ns = aw_add_ns(s->tick_ns, ticks * period_ns(conn));
 	}
 	s->waiting = 1;

@@ -18,16 +18,16 @@
 static void measure_flight(struct aw_conn *conn, const struct aw_event *e)
 {
 	struct aw_flight *f = &conn->flight;
-	u64 passed_ns = e->now_ns - f->start_ns;
-	u64 rtt_ns = e->rtt_us * AW_NS_PER_US;
-	u64 bytes = conn->account.bytes - f->start_bytes;
+	aw_u64 passed_ns = e->now_ns - f->start_ns;
+	aw_u64 rtt_ns = e->rtt_us * AW_NS_PER_US;
+	aw_u64 bytes = conn->account.bytes - f->start_bytes;
 
 	if (!rtt_ns || passed_ns < rtt_ns)
 		return;
 	if (e->rto_us && passed_ns - rtt_ns >= e->rto_us * AW_NS_PER_US)
 		bytes = 0;
-	f->bytes = (u32)aw_div64(bytes * e->rtt_us,
-				 (u32)aw_min_u64(aw_div64(passed_ns, 1000), ~0u));
+	f->bytes = (aw_u32)aw_div64(bytes * e->rtt_us,
+				    (aw_u32)aw_min_u64(aw_div64(passed_ns, 1000), ~0u));
 	f->start_bytes = conn->account.bytes;
 	f->start_ns = e->now_ns;
 }
@@ -46,7 +46,7 @@ static struct aw_order most(const struct aw_conn *conn, const struct aw_event *e
 
 /* The policy's answer; only an order, clamped, is put in force. */
 static struct aw_order answer(struct aw_conn *conn, enum aw_why why,
-			      const struct aw_event *e, u32 owed_bytes,
+			      const struct aw_event *e, aw_u32 owed_bytes,
 			      struct aw_order m)
 {
 	struct aw_account *a = &conn->account;
@@ -69,8 +69,8 @@ static struct aw_order answer(struct aw_conn *conn, enum aw_why why,
 	seen.unread_bytes = e->unread_bytes;
 	seen.flight_bytes = conn->flight.bytes;
 	seen.most = m;
-	seen.flags = (u16)a->flags;
-	seen.why = (u8)why;
+	seen.flags = (aw_u16)a->flags;
+	seen.why = (aw_u8)why;
 	seen.reason = conn->pending.action == AW_SEND_NOW ? conn->pending.reason
 							  : AW_REASON_STACK;
 	if (why == AW_WHY_SENT && e->flags & AW_FLAG_PIGGYBACK) {
@@ -95,7 +95,7 @@ static struct aw_order answer(struct aw_conn *conn, enum aw_why why,
 struct aw_verdict aw_ask(struct aw_conn *conn, enum aw_why why,
 			 const struct aw_event *e)
 {
-	u64 last_ns;
+	aw_u64 last_ns;
 	struct aw_order m, o;
 
 	if (conn->pending.action == AW_SEND_NOW)
@@ -139,12 +139,12 @@ struct aw_verdict aw_order_time(struct aw_conn *conn, const struct aw_event *e)
 static void account(struct aw_conn *conn, const struct aw_event *e)
 {
 	struct aw_account *a = &conn->account;
-	u64 gap_ns;
+	aw_u64 gap_ns;
 
 	if (a->last_ns && e->now_ns > a->last_ns) {
 		gap_ns = e->now_ns - a->last_ns;
 		if (gap_ns > a->gap_ns)
-			a->gap_ns = (u32)aw_min_u64(gap_ns, ~0u);
+			a->gap_ns = (aw_u32)aw_min_u64(gap_ns, ~0u);
 	}
 	a->last_ns = aw_max_u64(e->now_ns, 1); /* 0: none yet */
 	a->segments += e->segments;
@@ -163,7 +163,8 @@ static void account(struct aw_conn *conn, const struct aw_event *e)
 }
 
 /* AW_WHY_SENT: only an order is an answer. */
-static void next_order(struct aw_conn *conn, const struct aw_event *e, u32 sent_bytes)
+static void next_order(struct aw_conn *conn, const struct aw_event *e,
+		       aw_u32 sent_bytes)
 {
 	measure_flight(conn, e);
 	if (aw_is_now(answer(conn, AW_WHY_SENT, e, sent_bytes, most(conn, e))))
@@ -220,7 +221,7 @@ static void on_deadline(struct aw_conn *conn, const struct aw_event *e)
 /* May wnd_next_bytes change what the host does, given the rest of e? */
 static bool wnd_next_matters(const struct aw_conn *conn, const struct aw_event *e)
 {
-	u32 left = aw_wnd_left(e);
+	aw_u32 left = aw_wnd_left(e);
 
 	return left < aw_wnd_unusable(e) || conn->host->wnd_use == AW_WND_USE_ALWAYS ||
 	       (conn->host->wnd_use == AW_WND_USE_STOCK &&
@@ -230,7 +231,7 @@ static bool wnd_next_matters(const struct aw_conn *conn, const struct aw_event *
 /* False for reads that the host is not told about; sockets need not report them. */
 static bool read_is_news(const struct aw_conn *conn, const struct aw_event *e)
 {
-	u32 slide;
+	aw_u32 slide;
 
 	if (conn->owed_since_ns != AW_NEVER_NS || e->unacked_bytes || !e->bytes ||
 	    e->flags & AW_FLAG_DELACK)

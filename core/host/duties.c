@@ -23,11 +23,11 @@
  * the ACK is due; AW_NEVER_NS, there are none.  Segments that wait already do not
  * outlast the verdict in force.  [D-31]
  */
-static u64 compress_until_ns(const struct aw_conn *conn, const struct aw_event *e)
+static aw_u64 compress_until_ns(const struct aw_conn *conn, const struct aw_event *e)
 {
 	const struct aw_compress *c = &conn->compress;
 	bool above = e->kind == AW_EVENT_DATA && e->seq == AW_SEQ_HOLE;
-	u64 delay_ns = e->sack_delay_us * AW_NS_PER_US;
+	aw_u64 delay_ns = e->sack_delay_us * AW_NS_PER_US;
 
 	if (above && (c->duplicate_acks < DUPLICATE_ACKS || !delay_ns))
 		return e->now_ns;
@@ -68,7 +68,7 @@ void aw_duties_note(struct aw_conn *conn, const struct aw_event *e)
  */
 static bool window_dry(bool owed, const struct aw_event *e)
 {
-	u32 room = aw_wnd_unusable(e);
+	aw_u32 room = aw_wnd_unusable(e);
 
 	if (aw_wnd_left(e) >= room)
 		return false;
@@ -127,7 +127,7 @@ static enum aw_reason duty(bool owed, const struct aw_event *e)
 struct aw_verdict aw_duties(struct aw_conn *conn, const struct aw_event *e,
 			    struct aw_verdict v)
 {
-	u64 until_ns = v.deadline_ns, hole_ns, limit_ns;
+	aw_u64 until_ns = v.deadline_ns, hole_ns, limit_ns;
 	enum aw_reason reason;
 
 	if (v.action == AW_SEND_NOW || conn->host->no_duties)

@@ -47,13 +47,13 @@
 #define RTO_INITIAL_US 1000000u
 
 struct linux_host {
-	u64 last_data_ns;
-	u64 timer_ns; /* the delayed-ACK timer; 0: not armed */
-	u32 ato_us;   /* 0: no data yet */
-	u8 quick;     /* ACKs left in the quickack phase */
-	u8 pingpong;  /* 1: data flows both ways, so ACKs may be piggybacked */
-	u8 pushed;    /* unacknowledged segments, small or with PSH: 0, 1, 2 */
-	u8 owed;      /* 1: data arrived since the last ACK */
+	aw_u64 last_data_ns;
+	aw_u64 timer_ns; /* the delayed-ACK timer; 0: not armed */
+	aw_u32 ato_us;   /* 0: no data yet */
+	aw_u8 quick;     /* ACKs left in the quickack phase */
+	aw_u8 pingpong;  /* 1: data flows both ways, so ACKs may be piggybacked */
+	aw_u8 pushed;    /* unacknowledged segments, small or with PSH: 0, 1, 2 */
+	aw_u8 owed;      /* 1: data arrived since the last ACK */
 };
 _Static_assert(sizeof(struct linux_host) <= AW_HOST_STATE_MAX_BYTES, "state too big");
 
@@ -62,23 +62,23 @@ static struct linux_host *state_of(struct aw_conn *conn)
 	return (struct linux_host *)conn->host_state;
 }
 
-static u32 rto_us(const struct aw_event *e)
+static aw_u32 rto_us(const struct aw_event *e)
 {
 	return e->rto_us ? e->rto_us : RTO_INITIAL_US; /* [RFC 6298, 2.1] */
 }
 
-static void start_quick(struct linux_host *s, const struct aw_event *e, u32 most)
+static void start_quick(struct linux_host *s, const struct aw_event *e, aw_u32 most)
 {
 	/* one ACK per pair of segments that fits the advertised window */
-	u64 pairs = aw_div64(e->wnd_bytes, 2 * e->rcv_mss_bytes);
-	u32 quick = (u32)aw_min_u64(pairs ? pairs : 2, most);
+	aw_u64 pairs = aw_div64(e->wnd_bytes, 2 * e->rcv_mss_bytes);
+	aw_u32 quick = (aw_u32)aw_min_u64(pairs ? pairs : 2, most);
 
 	if (quick > s->quick)
-		s->quick = (u8)quick;
+		s->quick = (aw_u8)quick;
 }
 
 /* An ACK was lost or the path is congested: start over. */
-static void enter_quick(struct linux_host *s, const struct aw_event *e, u32 most)
+static void enter_quick(struct linux_host *s, const struct aw_event *e, aw_u32 most)
 {
 	start_quick(s, e, most);
 	s->pingpong = 0;
@@ -87,7 +87,7 @@ static void enter_quick(struct linux_host *s, const struct aw_event *e, u32 most
 
 static void measure_spacing(struct linux_host *s, const struct aw_event *e)
 {
-	u64 gap_ns = e->now_ns - s->last_data_ns;
+	aw_u64 gap_ns = e->now_ns - s->last_data_ns;
 
 	if (!s->ato_us) {
 		start_quick(s, e, QUICK_MAX);
@@ -95,7 +95,7 @@ static void measure_spacing(struct linux_host *s, const struct aw_event *e)
 	} else if (gap_ns <= ATO_MIN_NS / 2) {
 		s->ato_us = s->ato_us / 2 + ATO_MIN_US / 2;
 	} else if (gap_ns < s->ato_us * AW_NS_PER_US) {
-		s->ato_us = s->ato_us / 2 + (u32)aw_div64(gap_ns, AW_NS_PER_US);
+		s->ato_us = s->ato_us / 2 + (aw_u32)aw_div64(gap_ns, AW_NS_PER_US);
 		s->ato_us = aw_min_u32(s->ato_us, rto_us(e));
 	} else if (gap_ns > rto_us(e) * AW_NS_PER_US) {
 		/* the sender has probably restarted from a small window */
@@ -134,8 +134,8 @@ static void measure(struct linux_host *s, const struct aw_event *e)
 
 static struct aw_verdict delay(struct linux_host *s, const struct aw_event *e)
 {
-	u32 ato_us = aw_min_u32(s->ato_us, DELACK_MAX_US);
-	u64 ato_ns, deadline_ns;
+	aw_u32 ato_us = aw_min_u32(s->ato_us, DELACK_MAX_US);
+	aw_u64 ato_ns, deadline_ns;
 
 	if (e->delay_max_us)
 		ato_us = aw_min_u32(ato_us, e->delay_max_us);
@@ -206,14 +206,14 @@ static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event
 		s->ato_us = ATO_MIN_US;
 	} else {
 		/* the next segment came too late: wait longer next time */
-		s->ato_us = (u32)aw_min_u64(2ull * s->ato_us, rto_us(e));
+		s->ato_us = (aw_u32)aw_min_u64(2ull * s->ato_us, rto_us(e));
 	}
 	return v;
 }
 
 static bool window_doubled(const struct aw_event *e)
 {
-	u64 twice_left = 2ull * aw_wnd_left(e);
+	aw_u64 twice_left = 2ull * aw_wnd_left(e);
 
 	return e->bytes && twice_left <= e->wnd_max_bytes && e->wnd_next_bytes &&
 	       e->wnd_next_bytes >= twice_left;
@@ -232,7 +232,7 @@ static void ask_host(struct linux_host *s, const struct aw_event *e)
 static struct aw_verdict asked(struct aw_conn *conn, enum aw_why why,
 			       const struct aw_event *e)
 {
-	u64 timer_ns = state_of(conn)->timer_ns;
+	aw_u64 timer_ns = state_of(conn)->timer_ns;
 	struct aw_verdict v = aw_ask(conn, why, e);
 
 	if (v.action != AW_SEND_NOW)

@@ -14,7 +14,7 @@ static const struct aw_host *const hosts[] = {
 	&aw_host_model,
 };
 
-const struct aw_host *aw_host_at(u32 index)
+const struct aw_host *aw_host_at(aw_u32 index)
 {
 	return index < sizeof(hosts) / sizeof(hosts[0]) ? hosts[index] : NULL;
 }
@@ -22,7 +22,7 @@ const struct aw_host *aw_host_at(u32 index)
 const struct aw_host *aw_host_find(const char *name)
 {
 	const struct aw_host *host;
-	u32 i;
+	aw_u32 i;
 
 	for (i = 0; (host = aw_host_at(i)); i++)
 		if (aw_same_text(host->name, name))

@@ -29,7 +29,7 @@ static const struct aw_param params[] = {
 
 /* Zeroed when the connection starts. */
 struct template_state {
-	u32 acks;
+	aw_u32 acks;
 };
 _Static_assert(sizeof(struct template_state) <= AW_STATE_MAX_BYTES, "state too big");
 

@@ -75,37 +75,38 @@ void aw_a3_restart(struct aw_a3 *s)
 	s->isp_left = s->isp_segments;
 }
 
-void aw_a3_init(void *state, const struct aw_params *p, u32 random)
+void aw_a3_init(void *state, const struct aw_params *p, aw_u32 random)
 {
 	struct aw_a3 *s = state;
 
 	(void)random;
-	s->isp_segments = (u16)p->value[AW_A3_ISP_SEGMENTS];
+	s->isp_segments = (aw_u16)p->value[AW_A3_ISP_SEGMENTS];
 	aw_a3_restart(s);
 }
 
-static u32 at_most_half_s(u64 ns)
+static aw_u32 at_most_half_s(aw_u64 ns)
 {
 	/* no ACK waits longer */
-	return (u32)aw_min_u64(ns, AW_NS_PER_S / 2);
+	return (aw_u32)aw_min_u64(ns, AW_NS_PER_S / 2);
 }
 
 /* [S5.8] [D-32] */
 static void measure_gaps(struct aw_a3 *s, const struct aw_seen *seen)
 {
-	u32 arrivals = aw_min_u32(seen->new_arrivals, 100);
+	aw_u32 arrivals = aw_min_u32(seen->new_arrivals, 100);
 
 	if (arrivals && s->last_data_ns) {
 		/* the sum of two such terms fits 32 bits */
 		s->gaps_sum_ns += at_most_half_s(seen->last_ns - s->last_data_ns);
 		s->gaps_max_ns =
 			aw_max_u32(s->gaps_max_ns, at_most_half_s(seen->gap_ns));
-		s->gaps = (u8)(s->gaps + arrivals);
+		s->gaps = (aw_u8)(s->gaps + arrivals);
 		if (s->gaps >= GAPS) {
-			u64 rest_ns = s->gaps_sum_ns -
-				      aw_min_u32(s->gaps_max_ns, s->gaps_sum_ns);
+			aw_u64 rest_ns = s->gaps_sum_ns -
+					 aw_min_u32(s->gaps_max_ns, s->gaps_sum_ns);
 
-			s->quiet_ns = (u32)aw_div64(rest_ns * 13, (s->gaps - 1u) * 10);
+			s->quiet_ns =
+				(aw_u32)aw_div64(rest_ns * 13, (s->gaps - 1u) * 10);
 			s->quiet_ns = aw_max_u32(s->quiet_ns, 1);
 			s->gaps = 0;
 			s->gaps_sum_ns = 0;
@@ -117,19 +118,19 @@ static void measure_gaps(struct aw_a3 *s, const struct aw_seen *seen)
 	s->last_data_ns = seen->last_ns;
 }
 
-static u64 half_rtt_ns(const struct aw_seen *seen)
+static aw_u64 half_rtt_ns(const struct aw_seen *seen)
 {
 	return (seen->rtt_us ? seen->rtt_us : RTT_UNKNOWN_US) * AW_NS_PER_US / 2;
 }
 
 /* A sampling ended.  muds: its result, 0 for none.  [S5.10] */
 static void learn(struct aw_a3 *s, const struct aw_params *p,
-		  const struct aw_seen *seen, u32 muds)
+		  const struct aw_seen *seen, aw_u32 muds)
 {
-	u32 initial = p->value[AW_A3_ISP_SEGMENTS];
-	u32 before = s->muds_bytes;
-	u32 change = muds > before ? muds - before : before - muds;
-	u32 isp = s->isp_segments;
+	aw_u32 initial = p->value[AW_A3_ISP_SEGMENTS];
+	aw_u32 before = s->muds_bytes;
+	aw_u32 change = muds > before ? muds - before : before - muds;
+	aw_u32 isp = s->isp_segments;
 
 	if (muds) {
 		if (before && (change < seen->mss_bytes || s->misled))
@@ -141,7 +142,7 @@ static void learn(struct aw_a3 *s, const struct aw_params *p,
 		if (muds > before && (!before || change >= seen->mss_bytes))
 			s->basis_bytes = muds;
 		s->muds_bytes = muds;
-		s->isp_segments = (u16)isp;
+		s->isp_segments = (aw_u16)isp;
 	}
 	aw_a3_restart(s);
 }
@@ -175,17 +176,17 @@ static void learn_from_silence(struct aw_a3 *s, const struct aw_params *p,
 static void learn_from_spoiled(struct aw_a3 *s, const struct aw_params *p,
 			       const struct aw_seen *seen)
 {
-	u32 muds = 0;
+	aw_u32 muds = 0;
 
 	if (!p->value[AW_A3_SILENCE_SAMPLES]) {
 		aw_a3_restart(s);
 		return;
 	}
 	if (seen->owed_bytes > s->basis_bytes &&
-	    seen->owed_bytes >= (u64)LEAST_SEGMENTS * seen->mss_bytes)
+	    seen->owed_bytes >= (aw_u64)LEAST_SEGMENTS * seen->mss_bytes)
 		muds = seen->owed_bytes;
 	else if (s->isp_segments < RARE_SEGMENTS)
-		s->isp_segments *= (u16)p->value[AW_A3_ISP_GROWTH];
+		s->isp_segments *= (aw_u16)p->value[AW_A3_ISP_GROWTH];
 	learn(s, p, seen, muds);
 }
 
@@ -193,7 +194,7 @@ static void learn_from_spoiled(struct aw_a3 *s, const struct aw_params *p,
 static struct aw_order count(const struct aw_a3 *s, const struct aw_params *p,
 			     const struct aw_seen *seen)
 {
-	u64 share = p->value[AW_A3_SHARE_PERCENT], bytes;
+	aw_u64 share = p->value[AW_A3_SHARE_PERCENT], bytes;
 
 	if (s->basis_bytes)
 		bytes = aw_div64(share * s->basis_bytes + 99, 100);
@@ -206,9 +207,9 @@ static struct aw_order count(const struct aw_a3 *s, const struct aw_params *p,
 }
 
 /* What fills the buffer, so that a full segment no longer fits. */
-static u64 nearly_full_bytes(const struct aw_seen *seen)
+static aw_u64 nearly_full_bytes(const struct aw_seen *seen)
 {
-	u32 room = aw_min_u32(seen->mss_bytes, seen->wnd_bytes / 2);
+	aw_u32 room = aw_min_u32(seen->mss_bytes, seen->wnd_bytes / 2);
 
 	return aw_max_u32(1, seen->wnd_bytes - room + 1);
 }
@@ -216,8 +217,8 @@ static u64 nearly_full_bytes(const struct aw_seen *seen)
 /* Waits until SP_timer, which each arrival extends.  [S5.7] [S5.8] */
 static struct aw_order sample(const struct aw_a3 *s, const struct aw_seen *seen)
 {
-	u64 quiet_ns = s->quiet_ns ? s->quiet_ns : half_rtt_ns(seen);
-	u64 end_ns;
+	aw_u64 quiet_ns = s->quiet_ns ? s->quiet_ns : half_rtt_ns(seen);
+	aw_u64 end_ns;
 
 	if (seen->why == AW_WHY_SENT)
 		return aw_order(nearly_full_bytes(seen), quiet_ns);
@@ -256,7 +257,7 @@ struct aw_order aw_a3_order(void *state, const struct aw_params *p,
 
 	measure_gaps(s, seen);
 	if (s->phase == AW_A3_COUNTING)
-		s->isp_left -= (u16)aw_min_u32(s->isp_left, seen->new_segments);
+		s->isp_left -= (aw_u16)aw_min_u32(s->isp_left, seen->new_segments);
 	if (seen->why == AW_WHY_SENT)
 		return on_sent(s, p, seen);
 
@@ -286,13 +287,13 @@ const struct aw_value aw_a3_values[AW_A3_VALUES] = {
 };
 /* clang-format on */
 
-void aw_a3_observe(const void *state, const struct aw_params *p, u32 *out)
+void aw_a3_observe(const void *state, const struct aw_params *p, aw_u32 *out)
 {
 	const struct aw_a3 *s = state;
-	u64 share = p->value[AW_A3_SHARE_PERCENT];
+	aw_u64 share = p->value[AW_A3_SHARE_PERCENT];
 
 	out[0] = s->muds_bytes;
-	out[1] = (u32)aw_div64(share * s->basis_bytes + 99, 100);
+	out[1] = (aw_u32)aw_div64(share * s->basis_bytes + 99, 100);
 }
 
 const struct aw_policy aw_policy_a3 = {

@@ -44,30 +44,30 @@ enum aw_a3_phase {
 };
 
 struct aw_a3 {
-	u64 last_data_ns; /* 0: no data yet */
-	u64 timer_ns;     /* sampling: SP_timer as its ACK left it */
-	u32 muds_bytes;   /* the last estimate; 0: none */
-	u32 basis_bytes;  /* the estimate from which the threshold is derived */
-	u32 quiet_ns;     /* SP_t = 1.3 IPAT; 0: not known */
-	u32 gaps_sum_ns;  /* of the inter-arrival times that IPAT is made of next */
-	u32 gaps_max_ns;
-	u16 isp_segments; /* ISP_t */
-	u16 isp_left;     /* ISP_counter */
-	u8 phase;         /* enum aw_a3_phase */
-	u8 gaps;          /* inter-arrival times in gaps_sum_ns */
-	u8 misled;        /* 1: silent below the threshold: sample less often */
-	u8 reserved;
+	aw_u64 last_data_ns; /* 0: no data yet */
+	aw_u64 timer_ns;     /* sampling: SP_timer as its ACK left it */
+	aw_u32 muds_bytes;   /* the last estimate; 0: none */
+	aw_u32 basis_bytes;  /* the estimate from which the threshold is derived */
+	aw_u32 quiet_ns;     /* SP_t = 1.3 IPAT; 0: not known */
+	aw_u32 gaps_sum_ns;  /* of the inter-arrival times that IPAT is made of next */
+	aw_u32 gaps_max_ns;
+	aw_u16 isp_segments; /* ISP_t */
+	aw_u16 isp_left;     /* ISP_counter */
+	aw_u8 phase;         /* enum aw_a3_phase */
+	aw_u8 gaps;          /* inter-arrival times in gaps_sum_ns */
+	aw_u8 misled;        /* 1: silent below the threshold: sample less often */
+	aw_u8 reserved;
 };
 
 /* The members of policy a3: state begins with a struct aw_a3. */
-void aw_a3_init(void *state, const struct aw_params *p, u32 random);
+void aw_a3_init(void *state, const struct aw_params *p, aw_u32 random);
 struct aw_order aw_a3_order(void *state, const struct aw_params *p,
 			    const struct aw_seen *seen);
 
 /* muds_bytes and threshold_bytes, for every policy whose state begins with a3's. */
 #define AW_A3_VALUES 2
 extern const struct aw_value aw_a3_values[AW_A3_VALUES];
-void aw_a3_observe(const void *state, const struct aw_params *p, u32 *out);
+void aw_a3_observe(const void *state, const struct aw_params *p, aw_u32 *out);
 
 /* True if the sender fell silent below the threshold, which counts as a sampling
  * with silence_samples. */

@@ -43,14 +43,14 @@ static const struct aw_param params[] = {
 
 struct csa3 {
 	struct aw_a3 a3; /* first: a3's functions take a pointer to this struct */
-	u32 r_ssthresh_bytes;
-	u8 regrowing;
-	u8 holes; /* ACKs in a row for segments above a hole, at most 3 */
-	u8 reserved[2];
+	aw_u32 r_ssthresh_bytes;
+	aw_u8 regrowing;
+	aw_u8 holes; /* ACKs in a row for segments above a hole, at most 3 */
+	aw_u8 reserved[2];
 };
 _Static_assert(sizeof(struct csa3) <= AW_STATE_MAX_BYTES, "state too big");
 
-static void set_muds(struct csa3 *s, u32 muds_bytes)
+static void set_muds(struct csa3 *s, aw_u32 muds_bytes)
 {
 	s->a3.muds_bytes = muds_bytes;
 	s->a3.basis_bytes = muds_bytes;
@@ -73,8 +73,8 @@ static bool suspects(struct csa3 *s, const struct aw_params *p,
 /* [S5.11] */
 static void collapse(struct csa3 *s, const struct aw_seen *seen)
 {
-	u32 mss = seen->mss_bytes;
-	u32 muds = s->a3.muds_bytes;
+	aw_u32 mss = seen->mss_bytes;
+	aw_u32 muds = s->a3.muds_bytes;
 
 	if (muds < mss || (s->regrowing && muds == mss)) /* [D-10] */
 		return;
@@ -87,14 +87,14 @@ static void collapse(struct csa3 *s, const struct aw_seen *seen)
 /* Slow start, then congestion avoidance, of the threshold. [S5.11] */
 static void regrow(struct csa3 *s, const struct aw_seen *seen)
 {
-	u64 mss = seen->mss_bytes;
-	u64 muds = s->a3.muds_bytes;
+	aw_u64 mss = seen->mss_bytes;
+	aw_u64 muds = s->a3.muds_bytes;
 
 	if (muds <= s->r_ssthresh_bytes)
 		muds *= 2;
 	else
 		muds += aw_max_u64(aw_div64(mss * mss, s->a3.muds_bytes), 1);
-	set_muds(s, (u32)aw_min_u64(muds, ~0u));
+	set_muds(s, (aw_u32)aw_min_u64(muds, ~0u));
 	if (muds >= 2ull * s->r_ssthresh_bytes) {
 		s->regrowing = 0;
 		aw_a3_restart(&s->a3);

@@ -38,7 +38,7 @@ static struct aw_order order(void *state, const struct aw_params *p,
 		return aw_now(AW_REASON_DELAY_TIMER);
 	default:
 		/* "A TCP SHOULD implement a delayed ACK" [RFC 1122, 4.2.3.2] [D-15] */
-		return aw_order((u64)p->value[SEGMENTS] * seen->mss_bytes,
+		return aw_order((aw_u64)p->value[SEGMENTS] * seen->mss_bytes,
 				p->value[DELAY_MS] * AW_NS_PER_MS);
 	}
 }

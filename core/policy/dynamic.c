@@ -52,26 +52,26 @@ static const struct aw_param params[] = {
 /* clang-format on */
 
 /* ln(1 + (e - 1) u) * 2^16 at u = (i + 1/2) / 256. [S2.5] */
-static const u16 z_q16[256] = {
+static const aw_u16 z_q16[256] = {
 #include "dynamic_z.h"
 };
 
 struct dynamic {
-	u64 price_ns;    /* L */
-	u64 area_ns;     /* z L */
-	u64 deadline_ns; /* t */
-	u32 packets;     /* j */
-	u8 draw;         /* position of z in the walk */
-	u8 reserved[3];
+	aw_u64 price_ns;    /* L */
+	aw_u64 area_ns;     /* z L */
+	aw_u64 deadline_ns; /* t */
+	aw_u32 packets;     /* j */
+	aw_u8 draw;         /* position of z in the walk */
+	aw_u8 reserved[3];
 };
 _Static_assert(sizeof(struct dynamic) <= AW_STATE_MAX_BYTES, "state too big");
 
 /* [D-05] */
-static u8 reversed(u8 bits)
+static aw_u8 reversed(aw_u8 bits)
 {
-	bits = (u8)((bits & 0xf0) >> 4 | (bits & 0x0f) << 4);
-	bits = (u8)((bits & 0xcc) >> 2 | (bits & 0x33) << 2);
-	return (u8)((bits & 0xaa) >> 1 | (bits & 0x55) << 1);
+	bits = (aw_u8)((bits & 0xf0) >> 4 | (bits & 0x0f) << 4);
+	bits = (aw_u8)((bits & 0xcc) >> 2 | (bits & 0x33) << 2);
+	return (aw_u8)((bits & 0xaa) >> 1 | (bits & 0x55) << 1);
 }
 
 /* [S2.3] */
@@ -80,13 +80,13 @@ static void draw_z(struct dynamic *s)
 	s->area_ns = s->price_ns * z_q16[reversed(s->draw)] >> 16;
 }
 
-static void init(void *state, const struct aw_params *p, u32 random)
+static void init(void *state, const struct aw_params *p, aw_u32 random)
 {
 	struct dynamic *s = state;
 
 	s->price_ns = aw_price_ns(p);
 	s->deadline_ns = AW_NEVER_NS;
-	s->draw = (u8)(random >> 24);
+	s->draw = (aw_u8)(random >> 24);
 	if (p->value[DRAW] == DRAW_NEVER)
 		s->area_ns = s->price_ns; /* [S2.2] */
 	else
@@ -138,12 +138,12 @@ static const struct aw_value values[] = {
 	{ "z_permille", "1/1000", "z, the share of L that waiting may cost." },
 };
 
-static void observe(const void *state, const struct aw_params *p, u32 *out)
+static void observe(const void *state, const struct aw_params *p, aw_u32 *out)
 {
 	const struct dynamic *s = state;
 
 	(void)p;
-	out[0] = (u32)((u64)z_q16[reversed(s->draw)] * 1000 >> 16);
+	out[0] = (aw_u32)((aw_u64)z_q16[reversed(s->draw)] * 1000 >> 16);
 }
 
 const struct aw_policy aw_policy_dynamic = {

@@ -22,15 +22,15 @@
 static const struct aw_param params[] = { AW_PRICE_PARAM_TABLE };
 
 struct greedy {
-	u64 price_ns;   /* L */
-	u64 latency_ns; /* W at last_ns */
-	u64 last_ns;
-	u32 packets; /* k */
-	u32 reserved;
+	aw_u64 price_ns;   /* L */
+	aw_u64 latency_ns; /* W at last_ns */
+	aw_u64 last_ns;
+	aw_u32 packets; /* k */
+	aw_u32 reserved;
 };
 _Static_assert(sizeof(struct greedy) <= AW_STATE_MAX_BYTES, "state too big");
 
-static void init(void *state, const struct aw_params *p, u32 random)
+static void init(void *state, const struct aw_params *p, aw_u32 random)
 {
 	struct greedy *s = state;
 
@@ -38,7 +38,7 @@ static void init(void *state, const struct aw_params *p, u32 random)
 	s->price_ns = aw_price_ns(p);
 }
 
-static void wait(struct greedy *s, u64 now_ns)
+static void wait(struct greedy *s, aw_u64 now_ns)
 {
 	/* one packet accumulates L in a time of L: a cap, against overflow */
 	s->latency_ns += s->packets * aw_min_u64(now_ns - s->last_ns, s->price_ns);
@@ -49,7 +49,7 @@ static struct aw_order order(void *state, const struct aw_params *p,
 			     const struct aw_seen *seen)
 {
 	struct greedy *s = state;
-	u64 left_ns;
+	aw_u64 left_ns;
 
 	(void)p;
 	wait(s, seen->now_ns);

@@ -24,9 +24,9 @@ enum { AW_COST_PERMILLE, AW_UNIT_US, AW_PRICE_PARAMS };
 /* clang-format on */
 
 /* L, the price of an ACK: the cost is rho * ACKs + (1 - rho) * latency / unit. */
-static inline u64 aw_price_ns(const struct aw_params *p)
+static inline aw_u64 aw_price_ns(const struct aw_params *p)
 {
-	u32 rho = p->value[AW_COST_PERMILLE];
+	aw_u32 rho = p->value[AW_COST_PERMILLE];
 
 	return aw_div64(p->value[AW_UNIT_US] * AW_NS_PER_US * rho, 1000 - rho);
 }
@@ -34,7 +34,7 @@ static inline u64 aw_price_ns(const struct aw_params *p)
 /* Counting stops here, so that a count times a price stays below 2^60. */
 #define AW_PRICE_PACKETS_MAX (1u << 20)
 
-static inline u32 aw_price_packets(u32 packets, u32 segments)
+static inline aw_u32 aw_price_packets(aw_u32 packets, aw_u32 segments)
 {
 	return aw_min_u32(packets + aw_min_u32(segments, AW_PRICE_PACKETS_MAX),
 			  AW_PRICE_PACKETS_MAX);

@@ -83,22 +83,22 @@ enum phase {
 };
 
 /* Times are in ticks of 1024 ns, modulo 2^32: enough for intervals of 73 minutes. */
-static u32 ticks(u64 ns)
+static aw_u32 ticks(aw_u64 ns)
 {
-	return (u32)(ns >> 10);
+	return (aw_u32)(ns >> 10);
 }
 
 struct ratelimit {
-	u32 settled_segments;
-	u32 counted_segments;
-	u32 interval_start_ticks;
-	u32 best_ticks;  /* shortest time for interval_segments; 0: none yet */
-	u32 lower_ticks; /* TRYING: time at the lower rate */
-	u16 rate_segments;
-	u16 rate_max_segments;
-	u16 interval_units; /* length of an interval, in interval_segments */
-	u8 phase;           /* enum phase */
-	u8 reserved;
+	aw_u32 settled_segments;
+	aw_u32 counted_segments;
+	aw_u32 interval_start_ticks;
+	aw_u32 best_ticks;  /* shortest time for interval_segments; 0: none yet */
+	aw_u32 lower_ticks; /* TRYING: time at the lower rate */
+	aw_u16 rate_segments;
+	aw_u16 rate_max_segments;
+	aw_u16 interval_units; /* length of an interval, in interval_segments */
+	aw_u8 phase;           /* enum phase */
+	aw_u8 reserved;
 };
 _Static_assert(sizeof(struct ratelimit) <= AW_STATE_MAX_BYTES, "state too big");
 
@@ -109,10 +109,10 @@ static void settle_anew(struct ratelimit *s, const struct aw_params *p)
 	s->best_ticks = 0;
 	s->phase = p->value[GUARD] ? DOUBLING : CLIMBING;
 	s->interval_units = 1;
-	s->rate_segments = (u16)p->value[INITIAL_SEGMENTS];
+	s->rate_segments = (aw_u16)p->value[INITIAL_SEGMENTS];
 }
 
-static void init(void *state, const struct aw_params *p, u32 random)
+static void init(void *state, const struct aw_params *p, aw_u32 random)
 {
 	(void)random;
 	settle_anew(state, p);
@@ -122,45 +122,46 @@ static void init(void *state, const struct aw_params *p, u32 random)
 static void start_interval(struct ratelimit *s, const struct aw_params *p,
 			   const struct aw_seen *seen)
 {
-	u32 third_segments = (u32)aw_div64(seen->wnd_bytes, seen->mss_bytes) / 3;
+	aw_u32 third_segments = (aw_u32)aw_div64(seen->wnd_bytes, seen->mss_bytes) / 3;
 
 	/* [D-19] */
-	s->rate_max_segments = (u16)aw_min_u32(third_segments, p->value[MOST_SEGMENTS]);
+	s->rate_max_segments =
+		(aw_u16)aw_min_u32(third_segments, p->value[MOST_SEGMENTS]);
 	s->counted_segments = 0;
 	/* a question may come later than the arrivals that it tells of */
 	s->interval_start_ticks = ticks(seen->last_ns);
 }
 
 /* [D-22] */
-static u64 interval_length(const struct ratelimit *s, const struct aw_params *p)
+static aw_u64 interval_length(const struct ratelimit *s, const struct aw_params *p)
 {
-	u32 unit = p->value[INTERVAL_SEGMENTS];
+	aw_u32 unit = p->value[INTERVAL_SEGMENTS];
 
-	return (u64)s->interval_units * (unit ? unit : p->value[SETTLE_SEGMENTS]);
+	return (aw_u64)s->interval_units * (unit ? unit : p->value[SETTLE_SEGMENTS]);
 }
 
 /* [D-18] */
-static bool is_slower(u32 took, u32 reference)
+static bool is_slower(aw_u32 took, aw_u32 reference)
 {
-	return took > (u64)reference + reference / 64 + 1;
+	return took > (aw_u64)reference + reference / 64 + 1;
 }
 
 /* The guard limits the damage of a step too many, so steps are large. [D-25] */
-static u32 step_up(const struct ratelimit *s, const struct aw_params *p)
+static aw_u32 step_up(const struct ratelimit *s, const struct aw_params *p)
 {
-	u32 rate = s->rate_segments;
+	aw_u32 rate = s->rate_segments;
 
 	return aw_min_u32(p->value[GUARD] ? 2 * rate : rate + 1, s->rate_max_segments);
 }
 
 /* [S1.5] [D-25] */
-static void fall_back(struct ratelimit *s, const struct aw_params *p, u32 steps)
+static void fall_back(struct ratelimit *s, const struct aw_params *p, aw_u32 steps)
 {
-	u32 initial = p->value[INITIAL_SEGMENTS], rate = s->rate_segments;
+	aw_u32 initial = p->value[INITIAL_SEGMENTS], rate = s->rate_segments;
 
 	while (steps-- && rate > initial)
 		rate = p->value[GUARD] ? rate / 2 : rate - 1;
-	s->rate_segments = (u16)aw_max_u32(rate, initial);
+	s->rate_segments = (aw_u16)aw_max_u32(rate, initial);
 	s->phase = HOLDING;
 	if (s->interval_units < 0xffff)
 		s->interval_units++;
@@ -170,16 +171,16 @@ static void fall_back(struct ratelimit *s, const struct aw_params *p, u32 steps)
 static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 			     const struct aw_seen *seen)
 {
-	u32 took, best = s->best_ticks;
-	u64 units;
+	aw_u32 took, best = s->best_ticks;
+	aw_u64 units;
 
 	s->counted_segments += seen->new_segments;
 	if (s->counted_segments < interval_length(s, p))
 		return;
 	/* the last ACK may have covered more than the rest of the interval */
 	units = ticks(seen->last_ns) - s->interval_start_ticks;
-	took = (u32)aw_div64(units * interval_length(s, p), s->counted_segments);
-	took = (u32)aw_div64(took, s->interval_units);
+	took = (aw_u32)aw_div64(units * interval_length(s, p), s->counted_segments);
+	took = (aw_u32)aw_div64(took, s->interval_units);
 	start_interval(s, p, seen);
 
 	if (!best) {
@@ -188,7 +189,7 @@ static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 		s->phase = CLIMBING;
 		if (is_slower(took, best) && s->rate_segments < s->rate_max_segments) {
 			s->lower_ticks = took;
-			s->rate_segments = (u16)step_up(s, p);
+			s->rate_segments = (aw_u16)step_up(s, p);
 			s->phase = TRYING;
 		}
 	} else if (s->phase == TRYING) {
@@ -201,8 +202,9 @@ static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 		s->best_ticks = aw_max_u32(aw_min_u32(best, took), 1);
 		if (s->rate_segments >= s->rate_max_segments)
 			return;
-		s->rate_segments = (u16)(s->phase == DOUBLING ? step_up(s, p)
-							      : s->rate_segments + 1u);
+		s->rate_segments =
+			(aw_u16)(s->phase == DOUBLING ? step_up(s, p)
+						      : s->rate_segments + 1u);
 	} else if (s->rate_segments > p->value[INITIAL_SEGMENTS]) {
 		fall_back(s, p, 1);
 	} else {
@@ -216,7 +218,7 @@ static void measure_interval(struct ratelimit *s, const struct aw_params *p,
 static bool is_half_as_fast(const struct ratelimit *s, const struct aw_params *p,
 			    const struct aw_seen *seen)
 {
-	u32 took = ticks(seen->last_ns) - s->interval_start_ticks;
+	aw_u32 took = ticks(seen->last_ns) - s->interval_start_ticks;
 
 	return p->value[GUARD] && s->best_ticks &&
 	       took > 2ull * s->interval_units * s->best_ticks + 1;
@@ -243,7 +245,7 @@ static void measure(struct ratelimit *s, const struct aw_params *p,
 }
 
 /* [D-03] */
-static u64 quiet_ns(const struct aw_seen *seen)
+static aw_u64 quiet_ns(const struct aw_seen *seen)
 {
 	return aw_min_u64(aw_max_u64(seen->rtt_us * AW_NS_PER_US / 4, AW_NS_PER_MS),
 			  QUIET_MAX_NS);
@@ -254,7 +256,7 @@ static struct aw_order order(void *state, const struct aw_params *p,
 			     const struct aw_seen *seen)
 {
 	struct ratelimit *s = state;
-	u64 quiet = quiet_ns(seen);
+	aw_u64 quiet = quiet_ns(seen);
 
 	measure(s, p, seen);
 	if (seen->why == AW_WHY_LIMIT)
@@ -264,13 +266,13 @@ static struct aw_order order(void *state, const struct aw_params *p,
 		return seen->why == AW_WHY_SENT ? aw_order(0, 0)
 						: aw_now(AW_REASON_DELAY_TIMER);
 	if (seen->why == AW_WHY_TIMEOUT) {
-		u64 since_ns = seen->now_ns - seen->last_ns;
+		aw_u64 since_ns = seen->now_ns - seen->last_ns;
 
 		if (since_ns >= quiet)
 			return aw_now(AW_REASON_QUIET);
 		quiet -= since_ns;
 	}
-	return aw_order((u64)s->rate_segments * seen->mss_bytes + 1, quiet);
+	return aw_order((aw_u64)s->rate_segments * seen->mss_bytes + 1, quiet);
 }
 
 /* clang-format off */
@@ -283,7 +285,7 @@ static const struct aw_value values[] = {
 };
 /* clang-format on */
 
-static void observe(const void *state, const struct aw_params *p, u32 *out)
+static void observe(const void *state, const struct aw_params *p, aw_u32 *out)
 {
 	const struct ratelimit *s = state;
 

@@ -13,14 +13,14 @@ static const struct aw_policy *const policies[] = {
 #undef POLICY
 };
 
-#define COUNT ((u32)(sizeof(policies) / sizeof(policies[0])))
+#define COUNT ((aw_u32)(sizeof(policies) / sizeof(policies[0])))
 
-u32 aw_policy_count(void)
+aw_u32 aw_policy_count(void)
 {
 	return COUNT;
 }
 
-const struct aw_policy *aw_policy_at(u32 index)
+const struct aw_policy *aw_policy_at(aw_u32 index)
 {
 	return index < COUNT ? policies[index] : NULL;
 }
@@ -28,7 +28,7 @@ const struct aw_policy *aw_policy_at(u32 index)
 const struct aw_policy *aw_policy_find(const char *name)
 {
 	const struct aw_policy *policy;
-	u32 i;
+	aw_u32 i;
 
 	for (i = 0; (policy = aw_policy_at(i)); i++)
 		if (aw_same_text(policy->name, name))

@@ -79,7 +79,7 @@ static void open_order(struct aw_order first)
 	answer = first;
 }
 
-static struct aw_event event(u64 now_ns, u8 kind)
+static struct aw_event event(aw_u64 now_ns, aw_u8 kind)
 {
 	struct aw_event e = { .now_ns = now_ns,
 			      .kind = kind,
@@ -92,14 +92,14 @@ static struct aw_event event(u64 now_ns, u8 kind)
 	return e;
 }
 
-static struct aw_verdict at(u64 now_ns, u8 kind)
+static struct aw_verdict at(aw_u64 now_ns, aw_u8 kind)
 {
 	struct aw_event e = event(now_ns, kind);
 
 	return aw_decide(&conn, &e);
 }
 
-static void sent_on_data(u64 now_ns)
+static void sent_on_data(aw_u64 now_ns)
 {
 	struct aw_event e = event(now_ns, AW_EVENT_ACK_SENT);
 
@@ -107,7 +107,7 @@ static void sent_on_data(u64 now_ns)
 	aw_decide(&conn, &e);
 }
 
-static struct aw_verdict data(u64 now_ns)
+static struct aw_verdict data(aw_u64 now_ns)
 {
 	return at(now_ns, AW_EVENT_DATA);
 }
@@ -119,7 +119,7 @@ static struct aw_verdict data(u64 now_ns)
 	((v).action == AW_SEND_NOW && (v).by_duty == (duty) && \
 	 (v).reason == AW_REASON_##why && (v).deadline_ns == AW_NEVER_NS)
 
-static struct aw_verdict bytes(u64 now_ns, u32 unacked_bytes)
+static struct aw_verdict bytes(aw_u64 now_ns, aw_u32 unacked_bytes)
 {
 	struct aw_event e = event(now_ns, AW_EVENT_DATA);
 
@@ -128,7 +128,7 @@ static struct aw_verdict bytes(u64 now_ns, u32 unacked_bytes)
 	return aw_decide(&conn, &e);
 }
 
-static struct aw_verdict timer(u64 now_ns, u32 unacked_bytes)
+static struct aw_verdict timer(aw_u64 now_ns, aw_u32 unacked_bytes)
 {
 	struct aw_event e = event(now_ns, AW_EVENT_DEADLINE);
 
@@ -425,7 +425,7 @@ static void reads(void)
 static void reads_that_may_be_worth_an_update(void)
 {
 	static const struct {
-		u32 left, next, max, bytes;
+		aw_u32 left, next, max, bytes;
 		bool owed, told;
 	} rows[] = {
 		{ 500000, 500000, 1000000, 1, false, true }, /* half left */
@@ -458,7 +458,7 @@ static void reads_that_may_be_worth_an_update(void)
 }
 
 /* A segment that completes the order, and its ACK. */
-static void segment(u64 now_ns)
+static void segment(aw_u64 now_ns)
 {
 	struct aw_event e = event(now_ns, AW_EVENT_DATA);
 
@@ -475,7 +475,7 @@ static void segment(u64 now_ns)
 static void the_flight_is_what_comes_in_a_round_trip(void)
 {
 	struct aw_order every = aw_order(1, 0);
-	u64 now;
+	aw_u64 now;
 
 	open_order(every);
 	conn.unbounded = 0;
@@ -522,7 +522,7 @@ static void the_flight_counts_each_byte_once(void)
 	CHECK(conn.flight.bytes == 14600, "%u", conn.flight.bytes);
 }
 
-static struct aw_event above(u64 now_ns)
+static struct aw_event above(aw_u64 now_ns)
 {
 	struct aw_event e = event(now_ns, AW_EVENT_DATA);
 
@@ -547,7 +547,7 @@ static struct aw_verdict sent_above(struct aw_event e)
 static void three_above(void)
 {
 	struct aw_verdict v;
-	u64 now;
+	aw_u64 now;
 
 	open_conn();
 	verdict = aw_wait_until(MS(900));

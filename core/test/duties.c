@@ -12,8 +12,8 @@
 static const struct {
 	const char *claim;
 	struct aw_event e;
-	u64 owed_since_ns;
-	u8 reason; /* NONE: the verdict does not change */
+	aw_u64 owed_since_ns;
+	aw_u8 reason; /* NONE: the verdict does not change */
 } rows[] = {
 	{ "in order: wait", { .bytes = MSS, .unacked_bytes = MSS }, 0, NONE },
 	{ "above a hole [RFC 5681, 3.2]",
@@ -103,7 +103,7 @@ static bool same(struct aw_verdict a, struct aw_verdict b)
 
 /* A connection that owes an ACK since owed_ns; segments above a hole wait until
  * hole_ns. */
-static struct aw_conn waiting(u64 owed_ns, u64 hole_ns)
+static struct aw_conn waiting(aw_u64 owed_ns, aw_u64 hole_ns)
 {
 	struct aw_conn conn = { .host = aw_host_find("rfc"),
 				.owed_since_ns = owed_ns,
@@ -125,12 +125,12 @@ static void each_row(void)
 		struct aw_verdict own =
 			rows[i].owed_since_ns == NEVER ? aw_nothing() : wait;
 		/* 101 ms if the row says 0, so the limit is at 601 ms */
-		u64 owed_ns = rows[i].owed_since_ns ? rows[i].owed_since_ns
-						    : 101 * AW_NS_PER_MS;
-		struct aw_conn conn = waiting(owed_ns, rows[i].reason ==
-							       AW_REASON_OUT_OF_ORDER
-						       ? 150 * AW_NS_PER_MS
-						       : NEVER);
+		aw_u64 owed_ns = rows[i].owed_since_ns ? rows[i].owed_since_ns
+						       : 101 * AW_NS_PER_MS;
+		struct aw_conn conn =
+			waiting(owed_ns, rows[i].reason == AW_REASON_OUT_OF_ORDER
+						 ? 150 * AW_NS_PER_MS
+						 : NEVER);
 
 		e.rcv_mss_bytes = MSS;
 		e.segments = 1;
@@ -165,7 +165,7 @@ static void longest_delay(void)
 {
 	static const struct {
 		const char *claim;
-		u32 owed_ms, delay_max_us, wait_ms, until_ms; /* 0: now */
+		aw_u32 owed_ms, delay_max_us, wait_ms, until_ms; /* 0: now */
 		bool by_duty;
 	} limits[] = {
 		{ "500 ms after the first", 100, 0, 900, 600, true },

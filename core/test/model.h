@@ -10,12 +10,12 @@
 #include <ackwise/ackwise.h>
 
 struct model {
-	u64 now_ns;
-	u32 random;
-	u32 mss_bytes, mss_max_bytes, buffer_bytes, rtt_us, rto_us, delay_max_us;
-	u16 sack_delay_us;
-	u32 unacked_bytes, unread_bytes, wnd_bytes;
-	u32 queued_bytes; /* above a hole */
+	aw_u64 now_ns;
+	aw_u32 random;
+	aw_u32 mss_bytes, mss_max_bytes, buffer_bytes, rtt_us, rto_us, delay_max_us;
+	aw_u16 sack_delay_us;
+	aw_u32 unacked_bytes, unread_bytes, wnd_bytes;
+	aw_u32 queued_bytes; /* above a hole */
 };
 
 enum model_op {
@@ -39,7 +39,7 @@ enum model_op {
 	MODEL_OPS
 };
 
-static inline u32 model_next(u32 *seed)
+static inline aw_u32 model_next(aw_u32 *seed)
 {
 	*seed ^= *seed << 13;
 	*seed ^= *seed >> 17;
@@ -48,10 +48,10 @@ static inline u32 model_next(u32 *seed)
 }
 
 /* shape: any byte. */
-static inline void model_start(struct model *m, u8 shape)
+static inline void model_start(struct model *m, aw_u8 shape)
 {
-	static const u32 buffer_bytes[] = { 1000, 5840, 65536, 1 << 22 };
-	static const u32 rtt_us[] = { 0, 200, 10000, 600000 };
+	static const aw_u32 buffer_bytes[] = { 1000, 5840, 65536, 1 << 22 };
+	static const aw_u32 rtt_us[] = { 0, 200, 10000, 600000 };
 
 	memset(m, 0, sizeof(*m));
 	m->now_ns = AW_NS_PER_S;
@@ -68,9 +68,9 @@ static inline void model_start(struct model *m, u8 shape)
 
 static inline void model_fill(struct model *m, struct aw_event *e)
 {
-	u32 held = m->unread_bytes + m->queued_bytes;
-	u32 room = m->buffer_bytes > held ? m->buffer_bytes - held : 0;
-	u32 left;
+	aw_u32 held = m->unread_bytes + m->queued_bytes;
+	aw_u32 room = m->buffer_bytes > held ? m->buffer_bytes - held : 0;
+	aw_u32 left;
 
 	e->now_ns = m->now_ns;
 	e->random = model_next(&m->random);
@@ -94,9 +94,10 @@ static inline void model_fill(struct model *m, struct aw_event *e)
 		e->wnd_next_bytes = room;
 }
 
-static inline void model_data(struct model *m, struct aw_event *e, u32 bytes, u8 order)
+static inline void model_data(struct model *m, struct aw_event *e, aw_u32 bytes,
+			      aw_u8 order)
 {
-	u32 left = m->wnd_bytes - m->unacked_bytes - m->queued_bytes;
+	aw_u32 left = m->wnd_bytes - m->unacked_bytes - m->queued_bytes;
 
 	e->kind = AW_EVENT_DATA;
 	e->bytes = aw_min_u32(bytes, left);
@@ -117,15 +118,15 @@ static inline void model_data(struct model *m, struct aw_event *e, u32 bytes, u8
 		m->unacked_bytes += e->bytes;
 		m->unread_bytes += e->bytes;
 	}
-	e->segments = (u16)aw_max_u32(1, e->bytes / m->mss_bytes);
+	e->segments = (aw_u16)aw_max_u32(1, e->bytes / m->mss_bytes);
 }
 
-static inline void model_event(struct model *m, u8 op, u8 size,
+static inline void model_event(struct model *m, aw_u8 op, aw_u8 size,
 			       const struct aw_verdict *pending, struct aw_event *e)
 {
-	static const u64 step_ns[] = { 0,        1000,     100000,    1000000,
-				       10000000, 45000000, 250000000, 1200000000 };
-	u32 mss = m->mss_bytes, bytes;
+	static const aw_u64 step_ns[] = { 0,        1000,     100000,    1000000,
+					  10000000, 45000000, 250000000, 1200000000 };
+	aw_u32 mss = m->mss_bytes, bytes;
 
 	memset(e, 0, sizeof(*e));
 	op %= MODEL_OPS;

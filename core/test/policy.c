@@ -23,7 +23,7 @@ static const struct aw_value good_values[] = {
 	{ "z", "1/1000", "A sentence." },
 };
 
-static void observe(const void *state, const struct aw_params *p, u32 *out)
+static void observe(const void *state, const struct aw_params *p, aw_u32 *out)
 {
 	(void)state, (void)p;
 	out[0] = out[1] = 0;
@@ -100,7 +100,7 @@ static void lists_sound_policies(void)
 {
 	const struct aw_policy *policy;
 	struct aw_params p;
-	u32 i, j;
+	aw_u32 i, j;
 
 	CHECK(aw_policy_find("every") && aw_policy_count() >= 2, "a list");
 	for (i = 0; i < aw_policy_count(); i++) {
@@ -126,7 +126,7 @@ static void lists_sound_policies(void)
 static void lists_hosts(void)
 {
 	const struct aw_host *host;
-	u32 i, j;
+	aw_u32 i, j;
 
 	for (i = 0; (host = aw_host_at(i)); i++) {
 		CHECK(aw_host_find(host->name) == host, "%s is unique", host->name);
@@ -151,7 +151,7 @@ static void lists_hosts(void)
 static void clamps(void)
 {
 	static const struct {
-		u32 mss, wnd, flight, delay_us;
+		aw_u32 mss, wnd, flight, delay_us;
 		struct aw_order o, expected;
 	} rows[] = {
 		/* a quarter of the flight, or of the window if that is less */
@@ -172,7 +172,7 @@ static void clamps(void)
 		{ 1000, 0, 0, 10, { 0, 0 }, { 0, 0 } },
 	};
 	struct aw_order o;
-	u32 i;
+	aw_u32 i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		o = aw_clamp(rows[i].o, aw_most(rows[i].mss, rows[i].wnd,
@@ -188,7 +188,7 @@ static void clamps(void)
 
 static void gives_words_for_reasons(void)
 {
-	u32 i, j;
+	aw_u32 i, j;
 
 	for (i = 0; i < AW_REASONS; i++) {
 		CHECK(aw_reason_label(i)[0] && aw_reason_text(i)[0], "%u", i);
@@ -209,9 +209,9 @@ static void gives_words_for_reasons(void)
 static void divides(void)
 {
 	static const struct {
-		u64 n;
-		u32 d;
-		u64 quotient;
+		aw_u64 n;
+		aw_u32 d;
+		aw_u64 quotient;
 	} rows[] = {
 		{ 0, 1, 0 },
 		{ 7, 0, ~0ull },
@@ -220,7 +220,7 @@ static void divides(void)
 		{ 1000000007, 1000, 1000000 },
 		{ 0x8000000000000000ull, 3, 0x2aaaaaaaaaaaaaaaull },
 	};
-	u32 i;
+	aw_u32 i;
 
 	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		CHECK(aw_div64(rows[i].n, rows[i].d) == rows[i].quotient, "row %u", i);

@@ -15,10 +15,10 @@ static bool is_sampling(const struct sock *h)
 
 /* Segments until a sampling starts, one per ms, each with an ACK: a sampling starts
  * with an ACK. */
-static u32 segments_until_sampling(struct sock *h, u64 *now_ns)
+static aw_u32 segments_until_sampling(struct sock *h, aw_u64 *now_ns)
 {
 	struct step data = { PART(0, 1) }, ack = { SENT(0), .flags = AW_FLAG_PIGGYBACK };
-	u32 n = 0;
+	aw_u32 n = 0;
 
 	do {
 		data.at_ns = ack.at_ns = *now_ns += MS(1);
@@ -30,7 +30,7 @@ static u32 segments_until_sampling(struct sock *h, u64 *now_ns)
 }
 
 /* The sender sends muds_bytes, then falls silent. */
-static void sampling_finds(struct sock *h, u64 *now_ns, u32 muds_bytes)
+static void sampling_finds(struct sock *h, aw_u64 *now_ns, aw_u32 muds_bytes)
 {
 	struct step s = { PART(*now_ns += MS(10), muds_bytes) };
 	struct aw_verdict v = sock_step(h, &s);
@@ -46,12 +46,12 @@ static void sampling_finds(struct sock *h, u64 *now_ns, u32 muds_bytes)
 }
 
 /* [S5.10] */
-static void spaces_samplings(const char *policy, const u32 *muds_bytes,
-			     const u32 *segments, u32 count)
+static void spaces_samplings(const char *policy, const aw_u32 *muds_bytes,
+			     const aw_u32 *segments, aw_u32 count)
 {
 	struct sock h = { .policy = policy, ATM };
-	u64 now_ns = 0;
-	u32 i, n;
+	aw_u64 now_ns = 0;
+	aw_u32 i, n;
 
 	sock_open(&h);
 	for (i = 0; i < count; i++) {
@@ -67,8 +67,8 @@ static void spaces_samplings(const char *policy, const u32 *muds_bytes,
 static void acknowledges_at_the_threshold_that_it_reports(void)
 {
 	struct sock h = { .policy = "a3", ATM };
-	u64 now_ns = 0;
-	u32 threshold;
+	aw_u64 now_ns = 0;
+	aw_u32 threshold;
 	struct step s;
 
 	sock_open(&h);
@@ -89,9 +89,9 @@ static void samples_less_once_misled(void)
 	struct sock h = { .policy = "a3", ATM,
 			  .set = { { "silence_samples", 1 } } };
 	const struct step silence[] = { { PART(MS(100), 400) }, { TIMER(MS(300)) } };
-	static const u32 segments[] = { 30, 90, 270 };
-	u64 now_ns = 0;
-	u32 i, n;
+	static const aw_u32 segments[] = { 30, 90, 270 };
+	aw_u64 now_ns = 0;
+	aw_u32 i, n;
 
 	sock_open(&h);
 	segments_until_sampling(&h, &now_ns);
@@ -109,14 +109,14 @@ static void samples_less_once_misled(void)
 
 int main(void)
 {
-	static const u32 muds[] = { 20000, 20000, 29147, 38295, 38295, 38295 };
+	static const aw_u32 muds[] = { 20000, 20000, 29147, 38295, 38295, 38295 };
 	/* a change below one MSS (9148) triples ISP_t, another sets it to 10 */
-	static const u32 a3[] = { 10, 10, 30, 90, 10, 30 };
+	static const aw_u32 a3[] = { 10, 10, 30, 90, 10, 30 };
 	/* 4 ISP_t, and 0.5 ISP_t: 10, 40, 160, 80, 320 */
-	static const u32 a3fewer[] = { 10, 10, 40, 160, 80, 320 };
+	static const aw_u32 a3fewer[] = { 10, 10, 40, 160, 80, 320 };
 	/* halving ends at half of the initial value [D-09] */
-	static const u32 swing[] = { 20000, 40000, 20000, 40000 };
-	static const u32 fewest[] = { 10, 10, 5, 5 };
+	static const aw_u32 swing[] = { 20000, 40000, 20000, 40000 };
+	static const aw_u32 fewest[] = { 10, 10, 5, 5 };
 
 	PLAY("before any estimate: two segments, or 35% of the buffer",
 	     (.policy = "a3", ATM),

@@ -20,7 +20,7 @@
 	{ PART(at, 510), WAIT((at) + MS(200)) },                      \
 	{ PART((at) + MS(1), 1), NOW(MUDS_SHARE) }
 
-static u32 muds(const struct sock *h)
+static aw_u32 muds(const struct sock *h)
 {
 	return ((const struct aw_a3 *)h->conn.state)->muds_bytes;
 }
@@ -29,7 +29,7 @@ static u32 muds(const struct sock *h)
 static void regrows_as_a_sender_does(void)
 {
 	/* 2, 4, 8: doubled while <= 6; then + MSS * MSS / MUDS */
-	static const u32 expected[] = { 2 * MSS, 4 * MSS, 8 * MSS,
+	static const aw_u32 expected[] = { 2 * MSS, 4 * MSS, 8 * MSS,
 					8 * MSS + 182, 8 * MSS + 182 + 179 };
 	struct sock h = { WIDE };
 	const struct step steps[] = {
@@ -37,7 +37,7 @@ static void regrows_as_a_sender_does(void)
 		{ IN(MS(30)), .seq = AW_SEQ_DUPLICATE },
 	};
 	struct step s = { PART(MS(40), 12 * MSS) };
-	u32 i;
+	aw_u32 i;
 
 	sock_open(&h);
 	for (i = 0; i < LEARN_STEPS; i++)
@@ -76,7 +76,7 @@ static void keeps_the_distance_between_samplings(void)
 		{ IN(MS(60)), .seq = AW_SEQ_DUPLICATE },
 	};
 	const struct aw_a3 *a3;
-	u32 i;
+	aw_u32 i;
 
 	sock_open(&h);
 	a3 = (const struct aw_a3 *)h.conn.state;

@@ -2,12 +2,12 @@
 /* clang-format off */
 #include "script.h"
 
-static void acks_are_exactly_one_in(u32 n)
+static void acks_are_exactly_one_in(aw_u32 n)
 {
 	struct sock h = { .policy = "delayed", .wnd_max_bytes = 16000000,
 			  .set = { { "segments", n } } };
 	struct step s = { IN(0) };
-	u32 i;
+	aw_u32 i;
 
 	sock_open(&h);
 	for (i = 0; i < 12 * n; i++) {
@@ -18,12 +18,12 @@ static void acks_are_exactly_one_in(u32 n)
 }
 
 /* 100 segments per round trip: an ACK for 25 at most. [D-26] */
-static void the_clamp_leaves_four_acks_per_flight(u32 n, u32 expected)
+static void the_clamp_leaves_four_acks_per_flight(aw_u32 n, aw_u32 expected)
 {
 	struct sock h = { .policy = "delayed", .wnd_max_bytes = 16000000, .clamp = 1,
 			  .rtt_us = 10000, .set = { { "segments", n } } };
 	struct step s = { IN(0) };
-	u32 i;
+	aw_u32 i;
 
 	sock_open(&h);
 	for (i = 0; i < 1000; i++) {

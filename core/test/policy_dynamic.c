@@ -8,7 +8,7 @@
 /* The model of the paper: no protocol, and no bound on an order. */
 #define PAPER .policy = "dynamic", .host = "model"
 
-static const u16 table[] = {
+static const aw_u16 table[] = {
 #include "dynamic_z.h"
 };
 
@@ -44,7 +44,7 @@ static void reports_the_z_that_it_uses(void)
 	struct sock h = { PAPER };
 	struct step s = { PART(0, 100) };
 	struct aw_verdict v;
-	u32 random, z;
+	aw_u32 random, z;
 
 	for (random = 0; random < 256; random++) {
 		h.random = random << 24;
@@ -58,10 +58,10 @@ static void reports_the_z_that_it_uses(void)
 
 /* |packets until s| * (t - s) for the best s: the definition, tried at every
  * arrival, just before it, and half way to t. */
-static u64 largest_rectangle(const u64 *arrival_ns, u32 count, u64 t)
+static aw_u64 largest_rectangle(const aw_u64 *arrival_ns, aw_u32 count, aw_u64 t)
 {
-	u64 best = 0, s[3];
-	u32 i, j, k, packets;
+	aw_u64 best = 0, s[3];
+	aw_u32 i, j, k, packets;
 
 	for (i = 0; i < count; i++) {
 		s[0] = arrival_ns[i];
@@ -80,10 +80,10 @@ static u64 largest_rectangle(const u64 *arrival_ns, u32 count, u64 t)
 }
 
 /* One running minimum finds the rectangle. [S2.1] [D-04] */
-static void agrees_with_the_rectangle(u32 draw, u32 random, u32 most_gap_ns)
+static void agrees_with_the_rectangle(aw_u32 draw, aw_u32 random, aw_u32 most_gap_ns)
 {
-	u64 arrival_ns[4000], now = 0, area, found;
-	u32 seed = random | 1, pending = 0, checked = 0, acks = 0, i;
+	aw_u64 arrival_ns[4000], now = 0, area, found;
+	aw_u32 seed = random | 1, pending = 0, checked = 0, acks = 0, i;
 	struct sock h = { PAPER, .random = random,
 			  .set = { { "draw", draw } } };
 	struct step s = { .kind = AW_EVENT_DATA, .bytes = 100 };
@@ -121,7 +121,7 @@ static void agrees_with_the_rectangle(u32 draw, u32 random, u32 most_gap_ns)
 
 int main(void)
 {
-	u32 i;
+	aw_u32 i;
 
 	/* the largest z: 65455 / 65536, so z L = 9987640 ns */
 	PLAY("the earliest of a_j + z L / j",

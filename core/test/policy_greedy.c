@@ -10,8 +10,8 @@
 /* Every ACK leaves when the sum over its packets reaches L, to the ns. [S2.6] */
 static void agrees_with_the_sum(void)
 {
-	u64 arrival_ns[200], now = 0, sum, price = MS(10) / 3;
-	u32 seed = 7, pending = 0, checked = 0, i, j;
+	aw_u64 arrival_ns[200], now = 0, sum, price = MS(10) / 3;
+	aw_u32 seed = 7, pending = 0, checked = 0, i, j;
 	struct sock h = { PAPER, .set = { { "cost_permille", 250 } } };
 	struct step s = { .kind = AW_EVENT_DATA, .bytes = 100 };
 	struct aw_verdict v = { 0 };

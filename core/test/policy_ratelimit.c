@@ -7,7 +7,7 @@
 #define GAP US(100)
 #define RTT .rtt_us = 10000
 
-static struct sock flow(u32 settle)
+static struct sock flow(aw_u32 settle)
 {
 	struct sock h = { .policy = "ratelimit", .host = "linux",
 			  .wnd_max_bytes = 4000000, RTT,
@@ -23,7 +23,7 @@ struct run {
 };
 
 /* n segments, gap_ns apart; returns the number of ACKs. */
-static unsigned receive(struct run *r, u32 n, u64 gap_ns)
+static unsigned receive(struct run *r, aw_u32 n, aw_u64 gap_ns)
 {
 	unsigned before = r->h.acks;
 
@@ -38,7 +38,7 @@ static unsigned receive(struct run *r, u32 n, u64 gap_ns)
 static void rises_by_one_each_interval(void)
 {
 	struct run r = { .h = flow(1000) };
-	u32 rate, acks;
+	aw_u32 rate, acks;
 
 	r.h.set[1] = (struct setting){ "guard", 0 };
 	sock_open(&r.h);
@@ -60,9 +60,9 @@ static void rises_by_one_each_interval(void)
 
 /* Segments until the rate changes.  It changes with an ACK, so an interval has up to
  * one ACK's segments more than asked for. */
-static u32 until_rate_changes(struct run *r, u64 gap_ns)
+static aw_u32 until_rate_changes(struct run *r, aw_u64 gap_ns)
 {
-	u32 rate = sock_observe(&r->h, "rate_segments"), n;
+	aw_u32 rate = sock_observe(&r->h, "rate_segments"), n;
 
 	for (n = 1; n < 100000; n++) {
 		receive(r, 1, gap_ns);
@@ -76,7 +76,7 @@ static u32 until_rate_changes(struct run *r, u64 gap_ns)
 static void doubles_each_interval_until_slower(void)
 {
 	struct run r = { .h = flow(1000) };
-	u32 rate, n;
+	aw_u32 rate, n;
 
 	sock_open(&r.h);
 	/* settled, recorded, and as fast as before */
@@ -98,7 +98,7 @@ static void doubles_each_interval_until_slower(void)
 static void intervals_may_be_shorter_than_the_start(void)
 {
 	struct run r = { .h = flow(1000) };
-	u32 rate, n;
+	aw_u32 rate, n;
 
 	r.h.set[1] = (struct setting){ "interval_segments", 100 };
 	r.h.set[2] = (struct setting){ "guard", 0 };
@@ -116,7 +116,7 @@ static void intervals_may_be_shorter_than_the_start(void)
 static void four_acks_per_round_trip_are_left(void)
 {
 	struct run r = { .h = flow(1000) };
-	u32 acks;
+	aw_u32 acks;
 
 	r.h.set[1] = (struct setting){ "most_segments", 64 };
 	r.h.clamp = 1;
@@ -130,7 +130,7 @@ static void four_acks_per_round_trip_are_left(void)
 static void without_guard_the_rate_is_all(void)
 {
 	struct run r = { .h = flow(1000) };
-	u32 acks;
+	aw_u32 acks;
 
 	r.h.set[1] = (struct setting){ "guard", 0 };
 	sock_open(&r.h);
@@ -143,7 +143,7 @@ static void without_guard_the_rate_is_all(void)
 static void window_bounds_the_rate(void)
 {
 	struct run r = { .h = flow(100) };
-	u32 acks;
+	aw_u32 acks;
 
 	/* a third of 48 segments is 16, a quarter 12 */
 	r.h.wnd_max_bytes = 48 * MSS;
@@ -168,7 +168,7 @@ static void window_bounds_the_rate(void)
 static void falls_back_when_slower(void)
 {
 	struct run r = { .h = flow(100) };
-	u32 acks;
+	aw_u32 acks;
 
 	sock_open(&r.h);
 	/* settled, recorded, three rises: rate 8 */
@@ -187,7 +187,7 @@ static void falls_back_when_slower(void)
 static void small_losses_do_not_add_up(void)
 {
 	struct run r = { .h = flow(1000) };
-	u32 i, rate, highest = 1;
+	aw_u32 i, rate, highest = 1;
 
 	sock_open(&r.h);
 	receive(&r, 2001, GAP);
@@ -206,8 +206,8 @@ static void small_losses_do_not_add_up(void)
 static void a_disturbance_costs_one_step(void)
 {
 	struct run r = { .h = flow(100) };
-	static const u64 gap[] = { 0, US(115), US(110), US(105), US(100) };
-	u32 i, rate;
+	static const aw_u64 gap[] = { 0, US(115), US(110), US(105), US(100) };
+	aw_u32 i, rate;
 
 	r.h.set[1] = (struct setting){ "most_segments", 4 };
 	sock_open(&r.h);
@@ -230,7 +230,7 @@ static void a_disturbance_costs_one_step(void)
 static void what_becomes_harmful_later_is_left_as_well(void)
 {
 	struct run r = { .h = flow(100) };
-	u32 i, rate, sum = 0;
+	aw_u32 i, rate, sum = 0;
 
 	sock_open(&r.h);
 	receive(&r, 1101, GAP);
@@ -248,7 +248,7 @@ static void what_becomes_harmful_later_is_left_as_well(void)
 static void half_as_fast_is_stock_again_at_once(void)
 {
 	struct run r = { .h = flow(1000) };
-	u32 acks;
+	aw_u32 acks;
 
 	sock_open(&r.h);
 	receive(&r, 8001, GAP);
@@ -280,10 +280,10 @@ static void a_slower_path_sets_a_new_best(void)
 }
 
 /* [S1.1] */
-static void loss_brings_stock_back(u8 seq, u16 flags)
+static void loss_brings_stock_back(aw_u8 seq, aw_u16 flags)
 {
 	struct run r = { .h = flow(100) };
-	u32 acks;
+	aw_u32 acks;
 
 	sock_open(&r.h);
 	receive(&r, 1101, GAP);
@@ -301,7 +301,7 @@ static void loss_brings_stock_back(u8 seq, u16 flags)
 static void no_rtt_no_stretching(void)
 {
 	struct run r = { .h = flow(100) };
-	u32 acks;
+	aw_u32 acks;
 
 	r.h.rtt_us = 0;
 	sock_open(&r.h);
@@ -316,7 +316,7 @@ static void a_pausing_sender_waits_a_quarter_round_trip(void)
 {
 	struct run r = { .h = flow(100) };
 	struct aw_verdict v = { 0 };
-	u64 last_ns;
+	aw_u64 last_ns;
 
 	sock_open(&r.h);
 	receive(&r, 1500, GAP);
@@ -342,7 +342,7 @@ static void a_pausing_sender_waits_a_quarter_round_trip(void)
 static void no_collapse_below_the_rate(void)
 {
 	struct run r = { .h = flow(100) };
-	u32 i, quiet, burst;
+	aw_u32 i, quiet, burst;
 
 	sock_open(&r.h);
 	receive(&r, 20000, GAP);
@@ -396,7 +396,7 @@ static void reads_obey_the_rate(void)
 {
 	struct aw_verdict v;
 	struct run r;
-	u32 i;
+	aw_u32 i;
 
 	stretch(&r);
 	/* the window cannot move, so no amount of data brings an ACK [S1.6] */
@@ -420,7 +420,7 @@ static void reads_obey_the_rate(void)
 static void a_long_pause_is_stock_again_for_16_acks(void)
 {
 	struct run r;
-	u32 acks;
+	aw_u32 acks;
 
 	stretch(&r);
 	r.s.at_ns += MS(1500);

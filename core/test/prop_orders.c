@@ -23,23 +23,23 @@
 static struct aw_order garbage(void *state, const struct aw_params *p,
 			       const struct aw_seen *seen)
 {
-	static const u32 delays_ns[] = { 0,
-					 1,
-					 AW_DELAY_MIN_NS + 1,
-					 7000000,
-					 AW_DELAY_MAX_NS,
-					 AW_NOW_NS - 1,
-					 AW_NOW_NS,
-					 AW_NOW_NS };
-	u32 bytes[] = { 0,
-			1,
-			seen->mss_bytes,
-			3 * seen->mss_bytes,
-			seen->owed_bytes + 1,
-			100 * seen->mss_bytes,
-			~0u,
-			AW_REASON_AREA };
-	u32 random = seen->random | 1;
+	static const aw_u32 delays_ns[] = { 0,
+					    1,
+					    AW_DELAY_MIN_NS + 1,
+					    7000000,
+					    AW_DELAY_MAX_NS,
+					    AW_NOW_NS - 1,
+					    AW_NOW_NS,
+					    AW_NOW_NS };
+	aw_u32 bytes[] = { 0,
+			   1,
+			   seen->mss_bytes,
+			   3 * seen->mss_bytes,
+			   seen->owed_bytes + 1,
+			   100 * seen->mss_bytes,
+			   ~0u,
+			   AW_REASON_AREA };
+	aw_u32 random = seen->random | 1;
 	struct aw_order o;
 
 	(void)p;
@@ -67,10 +67,10 @@ static const struct aw_policy random_policy = {
 static const struct aw_policy *inner;
 
 static struct {
-	u32 questions;        /* about this event, SENT excepted */
+	aw_u32 questions;     /* about this event, SENT excepted */
 	struct aw_seen seen;  /* the last one */
 	struct aw_order said; /* its answer */
-	u64 timeout_ns;       /* the last TIMEOUT; 0: none */
+	aw_u64 timeout_ns;    /* the last TIMEOUT; 0: none */
 	bool storm;           /* two of them within 50 us */
 	struct aw_order most; /* when the order in force was placed */
 } spy;
@@ -104,33 +104,33 @@ static struct aw_policy spy_on(const struct aw_policy *policy)
 /* --- properties ---------------------------------------------------------- */
 
 struct trial {
-	u64 canary_before[2];
+	aw_u64 canary_before[2];
 	struct aw_conn conn;
-	u64 canary_after[2];
+	aw_u64 canary_after[2];
 	struct aw_policy spied;
 	const struct aw_policy *policy; /* NULL: the host alone */
 	const struct aw_host *host;
 	struct aw_params host_params, params;
 	struct model model;
-	u64 owed_since_ns; /* as the harness counts it */
+	aw_u64 owed_since_ns; /* as the harness counts it */
 	struct {
-		u64 start_ns;
-		u32 bytes, flight; /* bytes: modulo 2^32 */
+		aw_u64 start_ns;
+		aw_u32 bytes, flight; /* bytes: modulo 2^32 */
 	} round;
-	u32 new_bytes, new_segments; /* since the last question */
+	aw_u32 new_bytes, new_segments; /* since the last question */
 	struct {
-		u32 reported; /* segments above a hole, an ACK for each */
+		aw_u32 reported; /* segments above a hole, an ACK for each */
 		bool waiting;
-		u64 until_ns;
+		aw_u64 until_ns;
 	} above;
-	u64 due_ns; /* when the order's time is up; AW_NEVER_NS: it does not run */
+	aw_u64 due_ns; /* when the order's time is up; AW_NEVER_NS: it does not run */
 	bool wild;
-	u32 events;
-	u32 digest;
+	aw_u32 events;
+	aw_u32 digest;
 };
 
-static bool found;     /* this trial violated a property */
-static u32 other_bits; /* random bits flipped where no one uses them */
+static bool found;        /* this trial violated a property */
+static aw_u32 other_bits; /* random bits flipped where no one uses them */
 
 static void violated(const struct trial *t, const struct aw_event *e, const char *claim,
 		     struct aw_verdict v)
@@ -152,7 +152,7 @@ static bool is_tcp(const struct trial *t)
 }
 
 /* 500 ms, or the host's maximum if that is less. */
-static u64 longest_ns(const struct aw_event *e)
+static aw_u64 longest_ns(const struct aw_event *e)
 {
 	if (!e->delay_max_us || e->delay_max_us > 500000)
 		return 500000000;
@@ -167,7 +167,7 @@ static u64 longest_ns(const struct aw_event *e)
 static bool is_hole_duty(struct trial *t, const struct aw_event *e,
 			 struct aw_verdict before)
 {
-	u64 part_ns = (u64)e->rtt_us * 50, most_ns = e->sack_delay_us * 1000ull;
+	aw_u64 part_ns = (aw_u64)e->rtt_us * 50, most_ns = e->sack_delay_us * 1000ull;
 	bool above = e->kind == AW_EVENT_DATA && e->seq == AW_SEQ_HOLE;
 
 	if (above && (t->above.reported < 3 || !most_ns))
@@ -206,15 +206,15 @@ static void keep_above(struct trial *t, const struct aw_event *e, bool made,
 static bool is_duty(bool owed, const struct aw_event *e)
 {
 	bool data = e->kind == AW_EVENT_DATA;
-	u64 half = e->wnd_max_bytes / 2;
-	u64 mss = e->rcv_mss_bytes > e->mss_max_bytes ? e->rcv_mss_bytes
-						      : e->mss_max_bytes;
-	u64 usable = mss < half ? mss : half;
-	u64 left =
+	aw_u64 half = e->wnd_max_bytes / 2;
+	aw_u64 mss = e->rcv_mss_bytes > e->mss_max_bytes ? e->rcv_mss_bytes
+							 : e->mss_max_bytes;
+	aw_u64 usable = mss < half ? mss : half;
+	aw_u64 left =
 		e->wnd_bytes < e->unacked_bytes ? 0 : e->wnd_bytes - e->unacked_bytes;
-	u64 gain = e->wnd_next_bytes < left ? 0 : e->wnd_next_bytes - left;
+	aw_u64 gain = e->wnd_next_bytes < left ? 0 : e->wnd_next_bytes - left;
 	bool only_update = !owed || e->kind == AW_EVENT_APP_READ;
-	u64 worth = only_update && usable ? usable : 1;
+	aw_u64 worth = only_update && usable ? usable : 1;
 
 	if (data && (e->seq == AW_SEQ_FILLS || e->seq == AW_SEQ_DUPLICATE))
 		return true;
@@ -262,13 +262,13 @@ static bool is_well_formed(struct aw_verdict v)
  * RTO.  Rounds begin and end with questions. */
 static void keep_round(struct trial *t, const struct aw_seen *seen)
 {
-	u64 age_ns = seen->now_ns - t->round.start_ns;
-	u64 rtt_ns = seen->rtt_us * 1000ull, rto_ns = seen->rto_us * 1000ull;
+	aw_u64 age_ns = seen->now_ns - t->round.start_ns;
+	aw_u64 rtt_ns = seen->rtt_us * 1000ull, rto_ns = seen->rto_us * 1000ull;
 
 	if (!rtt_ns || age_ns < rtt_ns)
 		return;
-	t->round.flight = (u32)((u64)t->round.bytes * seen->rtt_us /
-				aw_min_u64(age_ns / 1000, ~0u));
+	t->round.flight = (aw_u32)((aw_u64)t->round.bytes * seen->rtt_us /
+				   aw_min_u64(age_ns / 1000, ~0u));
 	if (rto_ns && age_ns - rtt_ns >= rto_ns)
 		t->round.flight = 0;
 	t->round.start_ns = seen->now_ns;
@@ -277,11 +277,11 @@ static void keep_round(struct trial *t, const struct aw_seen *seen)
 
 /* What the policy was told, and what became of its answer. */
 static void check_question(struct trial *t, const struct aw_event *e,
-			   struct aw_verdict before, struct aw_verdict v, u64 owed_ns,
-			   u32 owed_bytes)
+			   struct aw_verdict before, struct aw_verdict v,
+			   aw_u64 owed_ns, aw_u32 owed_bytes)
 {
 	const struct aw_seen *seen = &spy.seen;
-	u64 share, most;
+	aw_u64 share, most;
 
 	keep_round(t, seen);
 	share = t->round.flight < e->wnd_bytes ? t->round.flight : e->wnd_bytes;
@@ -343,7 +343,7 @@ static void check_order(struct trial *t, const struct aw_event *e, struct aw_ver
 }
 
 /* What is left to an order: the host's count of bytes, and its time. */
-static bool is_plain_rule(const struct trial *t, const struct aw_event *e, u8 reason)
+static bool is_plain_rule(const struct trial *t, const struct aw_event *e, aw_u8 reason)
 {
 	switch (reason) {
 	case AW_REASON_SEGMENT_COUNT:
@@ -362,9 +362,9 @@ static bool is_plain_rule(const struct trial *t, const struct aw_event *e, u8 re
 
 /* The whole rule of host rfc, when no duty has its say. */
 static void check_rfc(struct trial *t, const struct aw_event *e, struct aw_verdict v,
-		      u64 limit_ns)
+		      aw_u64 limit_ns)
 {
-	u64 until_ns = t->due_ns;
+	aw_u64 until_ns = t->due_ns;
 
 	if (e->kind != AW_EVENT_DATA || spy.questions)
 		return;
@@ -390,9 +390,9 @@ static void check(struct trial *t, const struct aw_event *e, struct aw_verdict b
 {
 	bool made = before.action != AW_SEND_NOW, tcp = is_tcp(t), due;
 	bool hole = made && tcp && is_hole_duty(t, e, before);
-	u64 limit_ns = AW_NEVER_NS;
+	aw_u64 limit_ns = AW_NEVER_NS;
 	bool owed;
-	u32 i;
+	aw_u32 i;
 
 	if (e->kind == AW_EVENT_DATA && t->owed_since_ns == AW_NEVER_NS)
 		t->owed_since_ns = e->now_ns;
@@ -441,18 +441,18 @@ static void check(struct trial *t, const struct aw_event *e, struct aw_verdict b
 		     t->canary_before[1] == 1 && t->canary_after[0] == 2,
 	     "wrote outside of the connection");
 	for (i = t->policy ? t->spied.state_bytes : 0; i < AW_STATE_MAX_BYTES; i++)
-		MUST(!((u8 *)t->conn.state)[i], "wrote outside of its state");
+		MUST(!((aw_u8 *)t->conn.state)[i], "wrote outside of its state");
 	MUST(t->conn.policy == (t->policy ? &t->spied : NULL) &&
 		     t->conn.params == &t->params && t->conn.host == t->host,
 	     "wrote over the connection");
 }
 
 /* Events that no correct driver sends must not break anything either. */
-static void wild_event(struct model *m, u8 op, u8 size, struct aw_event *e)
+static void wild_event(struct model *m, aw_u8 op, aw_u8 size, struct aw_event *e)
 {
-	u32 seed = m->random ^ (u32)op << 8 ^ size;
-	u32 *words = (u32 *)(void *)e;
-	u32 i;
+	aw_u32 seed = m->random ^ (aw_u32)op << 8 ^ size;
+	aw_u32 *words = (aw_u32 *)(void *)e;
+	aw_u32 i;
 
 	seed |= 1;
 	for (i = 0; i < sizeof(*e) / 4; i++)
@@ -461,7 +461,7 @@ static void wild_event(struct model *m, u8 op, u8 size, struct aw_event *e)
 	m->random = model_next(&seed);
 	e->now_ns = m->now_ns;
 	e->rcv_mss_bytes = aw_max_u32(e->rcv_mss_bytes, 1);
-	e->segments = (u16)aw_max_u32(e->segments, 1);
+	e->segments = (aw_u16)aw_max_u32(e->segments, 1);
 	e->kind = op % (AW_EVENT_KINDS + 1);
 	e->seq = size % (AW_SEQS + 1);
 }
@@ -487,9 +487,9 @@ static void needless_read(struct trial *t, const struct aw_event *e)
 static bool wnd_next_matters(const struct trial *t, const struct aw_event *e)
 {
 	const struct aw_conn *conn = &t->conn;
-	u64 left =
+	aw_u64 left =
 		e->wnd_bytes < e->unacked_bytes ? 0 : e->wnd_bytes - e->unacked_bytes;
-	u64 may = conn->order.bytes ? conn->order.bytes - 1 : e->rcv_mss_bytes;
+	aw_u64 may = conn->order.bytes ? conn->order.bytes - 1 : e->rcv_mss_bytes;
 
 	if (left < aw_wnd_unusable(e) || t->host->wnd_use == AW_WND_USE_ALWAYS)
 		return true;
@@ -517,8 +517,8 @@ static void step(struct trial *t, const struct aw_event *given)
 {
 	struct aw_verdict before = t->conn.pending, v, alone;
 	struct aw_event other = *given, *e = &other;
-	u64 owed_ns = t->owed_since_ns;
-	u32 owed_bytes = t->conn.unacked_bytes;
+	aw_u64 owed_ns = t->owed_since_ns;
+	aw_u32 owed_bytes = t->conn.unacked_bytes;
 	bool first = !t->conn.account.last_ns && e->kind == AW_EVENT_DATA;
 
 	if (!(t->policy && t->spied.uses_random))
@@ -558,24 +558,25 @@ static void step(struct trial *t, const struct aw_event *given)
 			check_question(t, e, before, v, owed_ns, owed_bytes);
 		check(t, e, before, v, alone);
 	}
-	t->digest = (t->digest ^ v.action ^ (u32)v.reason << 8 ^ (u32)v.deadline_ns) *
-		    16777619;
+	t->digest =
+		(t->digest ^ v.action ^ (aw_u32)v.reason << 8 ^ (aw_u32)v.deadline_ns) *
+		16777619;
 	t->events++;
 }
 
 /* Each policy, then none, then the one that answers at random. */
-static const struct aw_policy *policy_number(u8 n)
+static const struct aw_policy *policy_number(aw_u8 n)
 {
-	u32 count = aw_policy_count();
+	aw_u32 count = aw_policy_count();
 
 	n %= count + 2;
 	return n <= count ? aw_policy_at(n) : &random_policy;
 }
 
-static const struct aw_host *host_number(u8 n)
+static const struct aw_host *host_number(aw_u8 n)
 {
 	const struct aw_host *host;
-	u32 count;
+	aw_u32 count;
 
 	for (count = 0; aw_host_at(count);)
 		count++;
@@ -587,7 +588,7 @@ static const struct aw_host *host_number(u8 n)
 static void drain(struct trial *t)
 {
 	struct aw_event e;
-	u32 i;
+	aw_u32 i;
 
 	for (i = 0; i < 1000 && t->conn.pending.action != AW_NOTHING; i++) {
 		if (t->conn.pending.deadline_ns == AW_NEVER_NS &&
@@ -602,10 +603,10 @@ static void drain(struct trial *t)
 		violated(t, &e, "never acknowledged", t->conn.pending);
 }
 
-static void set_params(const struct aw_param *list, u32 count, u8 choice,
+static void set_params(const struct aw_param *list, aw_u32 count, aw_u8 choice,
 		       struct aw_params *p)
 {
-	u32 i;
+	aw_u32 i;
 
 	aw_params_init(list, count, p);
 	for (i = 0; i < count; i++)
@@ -615,7 +616,7 @@ static void set_params(const struct aw_param *list, u32 count, u8 choice,
 
 /* bytes: policy, host, shape of the socket, parameters, flags (1: wild events, 2: no
  * bound of flight and window); then events. */
-static u32 run(const u8 *bytes, size_t count)
+static aw_u32 run(const aw_u8 *bytes, size_t count)
 {
 	static struct trial trial; /* its bytes must not depend on the stack */
 	struct trial *t = &trial;
@@ -662,9 +663,9 @@ static u32 run(const u8 *bytes, size_t count)
 	return t->digest;
 }
 
-static void trial(const u8 *bytes, size_t count)
+static void trial(const aw_u8 *bytes, size_t count)
 {
-	u32 first;
+	aw_u32 first;
 
 	if (count < CONFIG_BYTES)
 		return;
@@ -682,9 +683,9 @@ static void trial(const u8 *bytes, size_t count)
 }
 
 #ifdef FUZZ
-int LLVMFuzzerTestOneInput(const u8 *bytes, size_t count);
+int LLVMFuzzerTestOneInput(const aw_u8 *bytes, size_t count);
 
-int LLVMFuzzerTestOneInput(const u8 *bytes, size_t count)
+int LLVMFuzzerTestOneInput(const aw_u8 *bytes, size_t count)
 {
 	trial(bytes, count);
 	if (found)
@@ -696,7 +697,7 @@ int LLVMFuzzerTestOneInput(const u8 *bytes, size_t count)
 
 static bool until_first_failure;
 
-static void try(const u8 *bytes, size_t count)
+static void try(const aw_u8 *bytes, size_t count)
 {
 	trial(bytes, count);
 	if (until_first_failure && test_failed)
@@ -706,7 +707,7 @@ static void try(const u8 *bytes, size_t count)
 static void all_short_sequences(void)
 {
 	/* size: time step in the upper 3 bits (3: 1 ms, 6: 250 ms) */
-	static const u8 alphabet[][2] = {
+	static const aw_u8 alphabet[][2] = {
 		{ MODEL_SEGMENT, 0x60 }, { MODEL_SEGMENT, 0xc0 },
 		{ MODEL_MERGED, 0x64 },  { MODEL_SMALL, 0x61 },
 		{ MODEL_HOLE, 0x60 },    { MODEL_FILLS, 0x60 },
@@ -716,16 +717,16 @@ static void all_short_sequences(void)
 		{ MODEL_PIGGYBACK, 0 },  { MODEL_DUE, 0 },
 		{ MODEL_EARLY, 0 },      { MODEL_WAITS, 0x60 },
 	};
-	const u32 letters = sizeof(alphabet) / sizeof(alphabet[0]);
-	static const u8 shapes[] = { 0x00, 0x09, 0x1a };
-	u8 bytes[CONFIG_BYTES + 2 * LENGTH] = { 0 };
-	u32 sequences = 1, n, i, rest, shape;
+	const aw_u32 letters = sizeof(alphabet) / sizeof(alphabet[0]);
+	static const aw_u8 shapes[] = { 0x00, 0x09, 0x1a };
+	aw_u8 bytes[CONFIG_BYTES + 2 * LENGTH] = { 0 };
+	aw_u32 sequences = 1, n, i, rest, shape;
 
 	for (i = 0; i < LENGTH; i++)
 		sequences *= letters;
 	for (bytes[0] = 0; bytes[0] <= aw_policy_count() + 1; bytes[0]++) {
 		for (shape = 0; shape < sizeof(shapes); shape++) {
-			bytes[1] = (u8)(bytes[0] + shape); /* hosts in turn */
+			bytes[1] = (aw_u8)(bytes[0] + shape); /* hosts in turn */
 			bytes[2] = shapes[shape];
 			for (n = 0; n < sequences; n++) {
 				for (i = 0, rest = n; i < LENGTH; i++) {
@@ -739,15 +740,15 @@ static void all_short_sequences(void)
 	}
 }
 
-static void long_random_sequences(u32 trials)
+static void long_random_sequences(aw_u32 trials)
 {
-	u8 bytes[CONFIG_BYTES + 600];
-	u32 seed = 20240601, length, i;
+	aw_u8 bytes[CONFIG_BYTES + 600];
+	aw_u32 seed = 20240601, length, i;
 
 	while (trials--) {
 		length = CONFIG_BYTES + model_next(&seed) % 600;
 		for (i = 0; i < length; i++)
-			bytes[i] = (u8)(model_next(&seed) >> 11);
+			bytes[i] = (aw_u8)(model_next(&seed) >> 11);
 		try(bytes, length);
 	}
 }
@@ -757,7 +758,7 @@ int main(int argc, char **argv)
 {
 	until_first_failure = argc > 2 && !strcmp(argv[2], "first");
 	all_short_sequences();
-	long_random_sequences(argc > 1 ? (u32)atoi(argv[1]) : 20000);
+	long_random_sequences(argc > 1 ? (aw_u32)atoi(argv[1]) : 20000);
 	return test_end();
 }
 #endif

@@ -15,44 +15,44 @@
 #include "test.h"
 
 #define MSS 1460u
-#define US(n) ((u64)((n)*1e3))
-#define MS(n) ((u64)((n)*1e6))
+#define US(n) ((aw_u64)((n)*1e3))
+#define MS(n) ((aw_u64)((n)*1e6))
 /* Times of tables count from here: 0 would mean "none yet" to a policy. */
 #define START_NS (1000 * AW_NS_PER_S)
 
 struct setting {
 	const char *name;
-	u32 value;
+	aw_u32 value;
 };
 
 struct sock {
 	const char *policy;    /* NULL: the host alone */
 	const char *host;      /* "rfc" unless given */
 	struct setting set[5]; /* of the policy or, without one, of the host */
-	u8 clamp;              /* 1: flight and window bound orders */
-	u32 wnd_max_bytes;     /* 1 MB unless given */
-	u32 mss_bytes;         /* MSS unless given */
-	u32 rtt_us, rto_us, delay_max_us, random;
+	aw_u8 clamp;           /* 1: flight and window bound orders */
+	aw_u32 wnd_max_bytes;  /* 1 MB unless given */
+	aw_u32 mss_bytes;      /* MSS unless given */
+	aw_u32 rtt_us, rto_us, delay_max_us, random;
 
 	/* kept by sock_*() */
 	struct aw_params params, host_params;
 	struct aw_conn conn;
-	u32 unacked_bytes, wnd_bytes;
+	aw_u32 unacked_bytes, wnd_bytes;
 	unsigned acks;
 };
 
 struct step {
-	u8 kind, seq;
-	u16 flags, segments;
-	u64 at_ns;
-	u32 bytes, unread_bytes;
+	aw_u8 kind, seq;
+	aw_u16 flags, segments;
+	aw_u64 at_ns;
+	aw_u32 bytes, unread_bytes;
 	/* the same event, repeated: times in all, every_ns apart */
-	u32 times;
-	u64 every_ns;
+	aw_u32 times;
+	aw_u64 every_ns;
 
 	/* expected */
-	u8 action, reason, by_duty;
-	u64 until_ns;
+	aw_u8 action, reason, by_duty;
+	aw_u64 until_ns;
 };
 
 /* clang-format off */
@@ -70,7 +70,7 @@ struct step {
 /* clang-format on */
 
 /* Sets parameters by name. */
-static inline void set_all(const char *whose, const struct aw_param *list, u32 count,
+static inline void set_all(const char *whose, const struct aw_param *list, aw_u32 count,
 			   const struct setting *set, struct aw_params *params)
 {
 	unsigned i, j;
@@ -88,9 +88,9 @@ static inline void set_all(const char *whose, const struct aw_param *list, u32 c
 static inline void sock_fill(const struct sock *h, const struct step *s,
 			     struct aw_event *e)
 {
-	u32 room = h->wnd_max_bytes > s->unread_bytes
-			   ? h->wnd_max_bytes - s->unread_bytes
-			   : 0;
+	aw_u32 room = h->wnd_max_bytes > s->unread_bytes
+			      ? h->wnd_max_bytes - s->unread_bytes
+			      : 0;
 
 	memset(e, 0, sizeof(*e));
 	e->now_ns = START_NS + s->at_ns;
@@ -165,10 +165,10 @@ static inline struct aw_verdict sock_step(struct sock *h, const struct step *s)
 }
 
 /* A value that the policy's observe() reports. */
-static inline u32 sock_observe(const struct sock *h, const char *name)
+static inline aw_u32 sock_observe(const struct sock *h, const char *name)
 {
 	const struct aw_policy *policy = h->conn.policy;
-	u32 out[AW_VALUES_MAX] = { 0 };
+	aw_u32 out[AW_VALUES_MAX] = { 0 };
 	unsigned i;
 
 	for (i = 0; i < policy->values_count; i++)
@@ -227,12 +227,12 @@ struct asked {
 struct mind {
 	const char *policy;
 	struct setting set[5];
-	u32 random;
+	aw_u32 random;
 };
 
 /* clang-format off */
 #define QUESTION(w, at) .seen.why = AW_WHY_##w, .seen.now_ns = at
-#define ORDER(n, delay) .answer = { n, (u32)(delay) }
+#define ORDER(n, delay) .answer = { n, (aw_u32)(delay) }
 #define ANSWER_NOW(name) .answer = { AW_REASON_##name, AW_NOW_NS }
 /* clang-format on */
 
@@ -241,7 +241,7 @@ static inline void mind_ask(const char *claim, const struct mind *m,
 			    unsigned count)
 {
 	const struct aw_policy *policy = aw_policy_find(m->policy);
-	u64 state[AW_STATE_MAX_BYTES / 8] = { 0 };
+	aw_u64 state[AW_STATE_MAX_BYTES / 8] = { 0 };
 	struct aw_params params;
 	struct aw_seen seen;
 	struct aw_order o;

@@ -8,7 +8,7 @@ int main(int argc, char **argv)
 {
 	const struct aw_policy *policy;
 	const struct aw_host *host;
-	u32 i;
+	aw_u32 i;
 
 	for (i = 0; (policy = aw_policy_at(i)); i++) {
 		if (argc > 1 && !strcmp(argv[1], "--list"))

@@ -8,15 +8,16 @@
 
 #define EVENTS 1000
 
-static void play(const struct aw_host *host, const struct aw_policy *policy, u8 shape)
+static void play(const struct aw_host *host, const struct aw_policy *policy,
+		 aw_u8 shape)
 {
 	struct aw_params host_params, params;
 	struct aw_conn conn;
 	struct aw_verdict v;
 	struct model model;
 	struct aw_event e;
-	u32 seed = shape + 1u, i;
-	u8 op, size;
+	aw_u32 seed = shape + 1u, i;
+	aw_u8 op, size;
 
 	model_start(&model, shape);
 	memset(&e, 0, sizeof(e));
@@ -27,8 +28,8 @@ static void play(const struct aw_host *host, const struct aw_policy *policy, u8 
 		aw_params_init(policy->params, policy->params_count, &params);
 	aw_conn_init(&conn, host, &host_params, policy, &params, &e);
 	for (i = 0; i < EVENTS; i++) {
-		op = (u8)(model_next(&seed) % 64);
-		size = (u8)(model_next(&seed) >> 9);
+		op = (aw_u8)(model_next(&seed) % 64);
+		size = (aw_u8)(model_next(&seed) >> 9);
 		/* mostly data in order, and ACKs when the verdict says so; few
 		 * losses, so that policies settle in between */
 		if (conn.pending.action == AW_SEND_NOW && op < 48)
@@ -48,8 +49,8 @@ static void play(const struct aw_host *host, const struct aw_policy *policy, u8 
 int main(void)
 {
 	const struct aw_host *host;
-	u32 h, i;
-	u8 shape;
+	aw_u32 h, i;
+	aw_u8 shape;
 
 	for (h = 0; (host = aw_host_at(h)); h++)
 		for (i = 0; i <= aw_policy_count(); i++)

@@ -26,9 +26,9 @@ static const struct aw_param params[] = {
 static struct aw_order order(void *state, const struct aw_params *p,
 			     const struct aw_seen *seen)
 {
-	u64 gap_ns = p->value[GAP_MS] * AW_NS_PER_MS;
-	u64 bytes = (u64)p->value[SEGMENTS] * seen->mss_bytes;
-	u64 since_ns = seen->now_ns - seen->last_ns;
+	aw_u64 gap_ns = p->value[GAP_MS] * AW_NS_PER_MS;
+	aw_u64 bytes = (aw_u64)p->value[SEGMENTS] * seen->mss_bytes;
+	aw_u64 since_ns = seen->now_ns - seen->last_ns;
 
 	(void)state;
 	if (seen->why == AW_WHY_LIMIT)

@@ -12,8 +12,8 @@
 extern const struct aw_policy idle_gap;
 
 static const struct {
-	u32 at_us;
-	u8 seq;
+	aw_u32 at_us;
+	aw_u8 seq;
 } arrivals[] = {
 	/* a burst of three, a pause, a burst of ten, a loss and its retransmission */
 	{ 0, AW_SEQ_IN },       { 100, AW_SEQ_IN },      { 200, AW_SEQ_IN },
@@ -25,12 +25,12 @@ static const struct {
 };
 
 static struct aw_conn conn;
-static u32 unacked_bytes;
-static u32 queued_bytes; /* above a hole */
-static u32 acks;
+static aw_u32 unacked_bytes;
+static aw_u32 queued_bytes; /* above a hole */
+static aw_u32 acks;
 
 /* The application has read everything, so the window is fully open. */
-static struct aw_verdict report(u64 now_ns, u8 kind, u8 seq, u32 bytes)
+static struct aw_verdict report(aw_u64 now_ns, aw_u8 kind, aw_u8 seq, aw_u32 bytes)
 {
 	struct aw_event e = {
 		.now_ns = now_ns,
@@ -50,7 +50,7 @@ static struct aw_verdict report(u64 now_ns, u8 kind, u8 seq, u32 bytes)
 	return aw_decide(&conn, &e);
 }
 
-static void obey(u64 now_ns, const char *what, struct aw_verdict v)
+static void obey(aw_u64 now_ns, const char *what, struct aw_verdict v)
 {
 	printf("%8.1f ms  %-8s ", (double)now_ns / 1e6, what);
 	if (v.action == AW_WAIT)
@@ -64,9 +64,9 @@ static void obey(u64 now_ns, const char *what, struct aw_verdict v)
 	report(now_ns, AW_EVENT_ACK_SENT, AW_SEQ_IN, 0);
 }
 
-static void run_timer_until(u64 now_ns)
+static void run_timer_until(aw_u64 now_ns)
 {
-	u64 due_ns = conn.pending.deadline_ns;
+	aw_u64 due_ns = conn.pending.deadline_ns;
 
 	while (conn.pending.action == AW_WAIT && due_ns <= now_ns) {
 		obey(due_ns, "timer", report(due_ns, AW_EVENT_DEADLINE, AW_SEQ_IN, 0));
@@ -77,11 +77,11 @@ static void run_timer_until(u64 now_ns)
 int main(void)
 {
 	static const char *const names[] = { "data", "hole", "fills", "again" };
-	const u32 count = sizeof(arrivals) / sizeof(arrivals[0]);
+	const aw_u32 count = sizeof(arrivals) / sizeof(arrivals[0]);
 	struct aw_event start = { 0 };
 	struct aw_params params;
-	u64 now_ns = 0;
-	u32 i;
+	aw_u64 now_ns = 0;
+	aw_u32 i;
 
 	if (aw_policy_validate(&idle_gap)) {
 		printf("the policy is not valid: %d\n", aw_policy_validate(&idle_gap));

@@ -18,6 +18,9 @@
 #include <ackwise/base.h>
 #include <ackwise/reason.h>
 
+typedef aw_u32 u32;
+typedef aw_u64 u64;
+
 /* Fields are located by name in the kernel's structure, which may have more. */
 #define aw_seen tcp_ack_seen
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

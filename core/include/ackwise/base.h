@@ -9,15 +9,20 @@
 #ifdef __KERNEL__
 #include <linux/types.h>
 #include <linux/math64.h>
+typedef u8 aw_u8;
+typedef u16 aw_u16;
+typedef u32 aw_u32;
+typedef u64 aw_u64;
+typedef s64 aw_s64;
 #else
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int64_t s64;
+typedef uint8_t aw_u8;
+typedef uint16_t aw_u16;
+typedef uint32_t aw_u32;
+typedef uint64_t aw_u64;
+typedef int64_t aw_s64;
 #endif
 
 /* Of the project; a release changes it. */
@@ -28,34 +33,34 @@ typedef int64_t s64;
 #define AW_NS_PER_S 1000000000ull
 #define AW_NEVER_NS (~0ull)
 
-static inline u32 aw_min_u32(u32 a, u32 b)
+static inline aw_u32 aw_min_u32(aw_u32 a, aw_u32 b)
 {
 	return a < b ? a : b;
 }
 
-static inline u32 aw_max_u32(u32 a, u32 b)
+static inline aw_u32 aw_max_u32(aw_u32 a, aw_u32 b)
 {
 	return a > b ? a : b;
 }
 
-static inline u64 aw_min_u64(u64 a, u64 b)
+static inline aw_u64 aw_min_u64(aw_u64 a, aw_u64 b)
 {
 	return a < b ? a : b;
 }
 
-static inline u64 aw_max_u64(u64 a, u64 b)
+static inline aw_u64 aw_max_u64(aw_u64 a, aw_u64 b)
 {
 	return a > b ? a : b;
 }
 
 /* a + b, or AW_NEVER_NS if that overflows: a deadline never wraps. */
-static inline u64 aw_add_ns(u64 a, u64 b)
+static inline aw_u64 aw_add_ns(aw_u64 a, aw_u64 b)
 {
 	return a > AW_NEVER_NS - b ? AW_NEVER_NS : a + b;
 }
 
 /* n / d; all ones if d is 0.  No libgcc call on 32-bit targets. */
-static inline u64 aw_div64(u64 n, u32 d)
+static inline aw_u64 aw_div64(aw_u64 n, aw_u32 d)
 {
 	if (!d)
 		return ~0ull;
@@ -64,8 +69,8 @@ static inline u64 aw_div64(u64 n, u32 d)
 #elif defined(__LP64__) || defined(_LP64) || defined(_WIN64)
 	return n / d;
 #else
-	u64 quotient = 0;
-	u64 rest = 0;
+	aw_u64 quotient = 0;
+	aw_u64 rest = 0;
 	int bit;
 
 	for (bit = 63; bit >= 0; bit--) {

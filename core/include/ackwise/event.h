@@ -45,51 +45,51 @@ enum aw_seq {
 #define AW_FLAG_DELACK 0x0100u
 
 struct aw_event {
-	u64 now_ns; /* monotonic, never less than in the previous event */
+	aw_u64 now_ns; /* monotonic, never less than in the previous event */
 	/* 32 uniform random bits; 0 unless the host or the policy uses_random */
-	u32 random;
+	aw_u32 random;
 
 	/* data: payload of the segment; app_read: bytes copied; else 0 */
-	u32 bytes;
+	aw_u32 bytes;
 	/* received in order, not yet covered by an ACK: rcv_nxt - rcv_wup */
-	u32 unacked_bytes;
+	aw_u32 unacked_bytes;
 	/* in the receive buffer, not yet read by the application */
-	u32 unread_bytes;
+	aw_u32 unread_bytes;
 	/* the window in the last ACK, from that ACK's number on: rcv_wnd */
-	u32 wnd_bytes;
+	aw_u32 wnd_bytes;
 	/* the window that an ACK would advertise now, after SWS avoidance
 	 * [RFC 9293, 3.8.6.2.2] */
-	u32 wnd_next_bytes;
+	aw_u32 wnd_next_bytes;
 	/* the largest window that the buffer allows now: window clamp */
-	u32 wnd_max_bytes;
-	u32 rcv_mss_bytes; /* receiver's estimate of the peer's segment, > 0 */
-	u32 mss_max_bytes; /* the MSS that this host advertised, 0: not known */
-	u32 rtt_us;        /* receiver's RTT estimate, 0: not known yet */
-	u32 rto_us;        /* this host's RTO, 0: not known */
+	aw_u32 wnd_max_bytes;
+	aw_u32 rcv_mss_bytes; /* receiver's estimate of the peer's segment, > 0 */
+	aw_u32 mss_max_bytes; /* the MSS that this host advertised, 0: not known */
+	aw_u32 rtt_us;        /* receiver's RTT estimate, 0: not known yet */
+	aw_u32 rto_us;        /* this host's RTO, 0: not known */
 	/* this host's maximum delay, 0: no limit; may be 0 on ack_sent */
-	u32 delay_max_us;
+	aw_u32 delay_max_us;
 	/* data: wire segments in this event (GRO), minimum 1.  "if the TCP endpoint
 	 * is processing a series of queued segments, it MUST process them all before
 	 * sending any ACK segments" [S4.3] [RFC 9293, 3.10.7.4 (c)] */
-	u16 segments;
-	u16 flags; /* AW_FLAG_* */
-	u8 kind;   /* enum aw_event_kind */
-	u8 seq;    /* data: enum aw_seq */
+	aw_u16 segments;
+	aw_u16 flags; /* AW_FLAG_* */
+	aw_u8 kind;   /* enum aw_event_kind */
+	aw_u8 seq;    /* data: enum aw_seq */
 	/* data above a hole: how long it may wait for an ACK; 0: not at all, because
 	 * SACK was not negotiated or the option has no room for more blocks */
-	u16 sack_delay_us;
+	aw_u16 sack_delay_us;
 };
 
 /* Bytes the peer may still send before the advertised window is used up. */
-static inline u32 aw_wnd_left(const struct aw_event *e)
+static inline aw_u32 aw_wnd_left(const struct aw_event *e)
 {
 	return e->wnd_bytes > e->unacked_bytes ? e->wnd_bytes - e->unacked_bytes : 0;
 }
 
 /* How far an ACK now would move the window's right edge. */
-static inline u32 aw_wnd_slide(const struct aw_event *e)
+static inline aw_u32 aw_wnd_slide(const struct aw_event *e)
 {
-	u32 left = aw_wnd_left(e);
+	aw_u32 left = aw_wnd_left(e);
 
 	return e->wnd_next_bytes > left ? e->wnd_next_bytes - left : 0;
 }
@@ -100,9 +100,9 @@ static inline u32 aw_wnd_slide(const struct aw_event *e)
  * largest window it has seen [RFC 9293, 3.8.6.2.1].  The segment size is the larger
  * of the estimate, which starts too low, and the MSS that was advertised.
  */
-static inline u32 aw_wnd_unusable(const struct aw_event *e)
+static inline aw_u32 aw_wnd_unusable(const struct aw_event *e)
 {
-	u32 mss = aw_max_u32(e->rcv_mss_bytes, e->mss_max_bytes);
+	aw_u32 mss = aw_max_u32(e->rcv_mss_bytes, e->mss_max_bytes);
 
 	return aw_max_u32(1, aw_min_u32(mss, e->wnd_max_bytes / 2));
 }
@@ -113,8 +113,8 @@ static inline u32 aw_wnd_unusable(const struct aw_event *e)
  * half of the window left, or if the window slides by two segments or by 1%,
  * whichever is less: no policy asks for smaller updates. [S4.2] [S5.5]
  */
-static inline bool aw_wnd_worth_update(u32 left_bytes, u32 slide_bytes, u32 max_bytes,
-				       u32 mss_bytes)
+static inline bool aw_wnd_worth_update(aw_u32 left_bytes, aw_u32 slide_bytes,
+				       aw_u32 max_bytes, aw_u32 mss_bytes)
 {
 	return left_bytes <= max_bytes / 2 || slide_bytes >= 2ull * mss_bytes ||
 	       slide_bytes * 100ull >= max_bytes;

@@ -53,13 +53,13 @@ struct aw_host {
 	const char *source;  /* RFC section, spec page or code */
 
 	const struct aw_param *params;
-	u8 params_count; /* at most AW_PARAMS_MAX */
-	u8 wnd_use;      /* enum aw_wnd_use */
-	u8 uses_random;  /* 1: reads the random bits of the first event */
+	aw_u8 params_count; /* at most AW_PARAMS_MAX */
+	aw_u8 wnd_use;      /* enum aw_wnd_use */
+	aw_u8 uses_random;  /* 1: reads the random bits of the first event */
 	/* 1: no flight or window bounds an order: hosts of papers */
-	u8 unbounded;
+	aw_u8 unbounded;
 	/* 1: no duties, and an order is not clamped at all: not a host of TCP */
-	u8 no_duties;
+	aw_u8 no_duties;
 
 	void (*init)(struct aw_conn *conn, const struct aw_event *e); /* optional */
 	struct aw_verdict (*on_data)(struct aw_conn *conn, const struct aw_event *e);
@@ -74,25 +74,25 @@ struct aw_host {
 
 /* What came, for a policy; new_*: since the last question. */
 struct aw_account {
-	u64 last_ns;     /* the last arrival; 0: none yet */
-	u32 bytes;       /* in order, modulo 2^32, as rcv_nxt counts */
-	u32 asked_bytes; /* their number at the last question */
-	u32 segments, arrivals;
-	u32 gap_ns;
-	u32 flags; /* AW_SEEN_* */
+	aw_u64 last_ns;     /* the last arrival; 0: none yet */
+	aw_u32 bytes;       /* in order, modulo 2^32, as rcv_nxt counts */
+	aw_u32 asked_bytes; /* their number at the last question */
+	aw_u32 segments, arrivals;
+	aw_u32 gap_ns;
+	aw_u32 flags; /* AW_SEEN_* */
 };
 
 /* The sender's flight, measured whenever a question is asked. */
 struct aw_flight {
-	u64 start_ns;    /* of the round */
-	u32 start_bytes; /* the account's bytes then */
-	u32 bytes;       /* in one RTT of the last round; 0: not known */
+	aw_u64 start_ns;    /* of the round */
+	aw_u32 start_bytes; /* the account's bytes then */
+	aw_u32 bytes;       /* in one RTT of the last round; 0: not known */
 };
 
 /* Segments above a hole share ACKs after the third. [D-31] */
 struct aw_compress {
-	u8 duplicate_acks; /* since the last in-order data, at most 3 */
-	u8 waiting;        /* segments above a hole that no ACK has reported */
+	aw_u8 duplicate_acks; /* since the last in-order data, at most 3 */
+	aw_u8 waiting;        /* segments above a hole that no ACK has reported */
 };
 
 /* What has happened since the last ACK that was reported. */
@@ -107,18 +107,18 @@ struct aw_conn {
 	const struct aw_policy *policy;      /* NULL: the host alone */
 	const struct aw_params *host_params; /* outlive the connection */
 	const struct aw_params *params;
-	u64 owed_since_ns; /* oldest unacknowledged arrival, or AW_NEVER_NS */
-	u64 due_ns;        /* end of the order's time; AW_NEVER_NS: it does not run */
+	aw_u64 owed_since_ns; /* oldest unacknowledged arrival, or AW_NEVER_NS */
+	aw_u64 due_ns; /* end of the order's time; AW_NEVER_NS: it does not run */
 	struct aw_verdict pending; /* the verdict in force */
 	struct aw_order order;     /* in force */
 	struct aw_account account;
 	struct aw_flight flight;
 	struct aw_compress compress;
-	u32 unacked_bytes; /* after the last segment */
-	u8 news;           /* enum aw_news */
-	u8 unbounded;      /* 1: no flight or window bounds an order */
-	u64 host_state[AW_HOST_STATE_MAX_BYTES / 8];
-	u64 state[AW_STATE_MAX_BYTES / 8]; /* the policy's, zeroed at init */
+	aw_u32 unacked_bytes; /* after the last segment */
+	aw_u8 news;           /* enum aw_news */
+	aw_u8 unbounded;      /* 1: no flight or window bounds an order */
+	aw_u64 host_state[AW_HOST_STATE_MAX_BYTES / 8];
+	aw_u64 state[AW_STATE_MAX_BYTES / 8]; /* the policy's, zeroed at init */
 };
 
 /*
@@ -144,13 +144,13 @@ void aw_conn_init(struct aw_conn *conn, const struct aw_host *host,
 struct aw_verdict aw_decide(struct aw_conn *conn, const struct aw_event *e);
 
 /* The list: by index, by name; NULL when there is none. */
-const struct aw_host *aw_host_at(u32 index);
+const struct aw_host *aw_host_at(aw_u32 index);
 const struct aw_host *aw_host_find(const char *name);
 
 /* For hosts: */
 
 /* More than this may not wait without a question or an ACK. */
-static inline u32 aw_may_wait_bytes(const struct aw_conn *conn, u32 own_bytes)
+static inline aw_u32 aw_may_wait_bytes(const struct aw_conn *conn, aw_u32 own_bytes)
 {
 	return conn->order.bytes ? conn->order.bytes - 1 : own_bytes;
 }

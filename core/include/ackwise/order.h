@@ -25,19 +25,19 @@
 #include <ackwise/reason.h>
 
 struct aw_order {
-	u32 bytes;    /* that may wait; 0: the host's own rule */
-	u32 delay_ns; /* how long; 0: the host's own time */
+	aw_u32 bytes;    /* that may wait; 0: the host's own rule */
+	aw_u32 delay_ns; /* how long; 0: the host's own time */
 };
 
 /* delay_ns of an answer: send the ACK now; bytes is the reason. */
 #define AW_NOW_NS (~0u)
 
-static inline struct aw_order aw_order(u64 bytes, u64 delay_ns)
+static inline struct aw_order aw_order(aw_u64 bytes, aw_u64 delay_ns)
 {
 	struct aw_order o;
 
-	o.bytes = (u32)aw_min_u64(bytes, ~0u);
-	o.delay_ns = (u32)aw_min_u64(delay_ns, AW_NOW_NS - 1);
+	o.bytes = (aw_u32)aw_min_u64(bytes, ~0u);
+	o.delay_ns = (aw_u32)aw_min_u64(delay_ns, AW_NOW_NS - 1);
 	return o;
 }
 
@@ -45,7 +45,7 @@ static inline struct aw_order aw_now(enum aw_reason reason)
 {
 	struct aw_order o;
 
-	o.bytes = (u32)reason;
+	o.bytes = (aw_u32)reason;
 	o.delay_ns = AW_NOW_NS;
 	return o;
 }
@@ -75,26 +75,26 @@ enum aw_why {
  * flags and two times.
  */
 struct aw_seen {
-	u64 now_ns;     /* monotonic */
-	u64 first_ns;   /* arrival of the oldest data that waits or, if an ACK
+	aw_u64 now_ns;     /* monotonic */
+	aw_u64 first_ns;   /* arrival of the oldest data that waits or, if an ACK
 			  * left, that waited for it; AW_NEVER_NS: none */
-	u64 last_ns;    /* the last arrival of data; 0: none yet */
-	u32 owed_bytes; /* plain data that waits or, if an ACK left, waited */
-	u32 new_bytes;
-	u32 new_segments; /* on the wire, before GRO */
-	u32 new_arrivals; /* after GRO */
-	u32 gap_ns;       /* longest time between two arrivals, the later one new */
-	u32 random;       /* 32 uniform random bits; 0 unless uses_random */
-	u32 rtt_us;       /* the receiver's estimate, 0: not known */
-	u32 rto_us;       /* this host's RTO, 0: not known */
-	u32 mss_bytes;    /* the receiver's estimate of the peer's segment, > 0 */
-	u32 wnd_bytes;    /* the window in the last ACK, from that ACK's number on */
-	u32 unread_bytes;
-	u32 flight_bytes;     /* data that arrives in one round trip, 0: not known */
+	aw_u64 last_ns;    /* the last arrival of data; 0: none yet */
+	aw_u32 owed_bytes; /* plain data that waits or, if an ACK left, waited */
+	aw_u32 new_bytes;
+	aw_u32 new_segments; /* on the wire, before GRO */
+	aw_u32 new_arrivals; /* after GRO */
+	aw_u32 gap_ns;       /* longest time between two arrivals, the later one new */
+	aw_u32 random;       /* 32 uniform random bits; 0 unless uses_random */
+	aw_u32 rtt_us;       /* the receiver's estimate, 0: not known */
+	aw_u32 rto_us;       /* this host's RTO, 0: not known */
+	aw_u32 mss_bytes;    /* the receiver's estimate of the peer's segment, > 0 */
+	aw_u32 wnd_bytes;    /* the window in the last ACK, from that ACK's number on */
+	aw_u32 unread_bytes;
+	aw_u32 flight_bytes;  /* data that arrives in one round trip, 0: not known */
 	struct aw_order most; /* the largest order that the clamp allows now */
-	u16 flags;            /* AW_SEEN_* */
-	u8 why;               /* enum aw_why */
-	u8 reason;            /* sent: why, enum aw_reason */
+	aw_u16 flags;         /* AW_SEEN_* */
+	aw_u8 why;            /* enum aw_why */
+	aw_u8 reason;         /* sent: why, enum aw_reason */
 };
 
 /* Four ACKs for each flight of the sender keep its ACK clock running [D-26]. */
@@ -110,13 +110,13 @@ struct aw_seen {
  * The largest order that a host may obey.  flight_bytes: 0, not known.
  * delay_max_us: the host's longest delay of an ACK; 0: 500 ms.
  */
-static inline struct aw_order aw_most(u32 mss_bytes, u32 wnd_bytes, u32 flight_bytes,
-				      u32 delay_max_us)
+static inline struct aw_order aw_most(aw_u32 mss_bytes, aw_u32 wnd_bytes,
+				      aw_u32 flight_bytes, aw_u32 delay_max_us)
 {
-	u32 share = aw_min_u32(wnd_bytes, flight_bytes) / AW_ACKS_PER_FLIGHT;
-	u64 delay_ns = delay_max_us * AW_NS_PER_US;
+	aw_u32 share = aw_min_u32(wnd_bytes, flight_bytes) / AW_ACKS_PER_FLIGHT;
+	aw_u64 delay_ns = delay_max_us * AW_NS_PER_US;
 
-	return aw_order(aw_max_u64(share, AW_SEGMENTS_ALWAYS * (u64)mss_bytes),
+	return aw_order(aw_max_u64(share, AW_SEGMENTS_ALWAYS * (aw_u64)mss_bytes),
 			delay_ns && delay_ns < AW_DELAY_MAX_NS ? delay_ns
 							       : AW_DELAY_MAX_NS);
 }

@@ -21,9 +21,9 @@ struct aw_param {
 	const char *name; /* "segments", "delay_ms": unit in the name */
 	const char *unit; /* "segments", "ms", "bytes", "1/1000", "choice" */
 	const char *text; /* one sentence */
-	u32 min;          /* smallest value allowed */
-	u32 max;          /* largest value allowed */
-	u32 initial;      /* default */
+	aw_u32 min;       /* smallest value allowed */
+	aw_u32 max;       /* largest value allowed */
+	aw_u32 initial;   /* default */
 };
 
 /* One value of the private state that can be read from outside. */
@@ -35,7 +35,7 @@ struct aw_value {
 
 /* Values in the order of the parameters, shared by many connections. */
 struct aw_params {
-	u32 value[AW_PARAMS_MAX];
+	aw_u32 value[AW_PARAMS_MAX];
 };
 
 /*
@@ -49,27 +49,27 @@ struct aw_policy {
 
 	const struct aw_param *params; /* (optional) parameters */
 	const struct aw_value *values; /* (optional) what observe() reports */
-	u8 params_count;               /* entries in params, at most AW_PARAMS_MAX */
-	u8 values_count;               /* entries in values, at most AW_VALUES_MAX */
-	u8 state_bytes;                /* private state, at most AW_STATE_MAX_BYTES */
+	aw_u8 params_count;            /* entries in params, at most AW_PARAMS_MAX */
+	aw_u8 values_count;            /* entries in values, at most AW_VALUES_MAX */
+	aw_u8 state_bytes;             /* private state, at most AW_STATE_MAX_BYTES */
 	/* 1: reads the random bits (optional) */
-	u8 uses_random;
+	aw_u8 uses_random;
 	/* 1: is asked when the application reads while data waits (optional) */
-	u8 asked_on_read;
+	aw_u8 asked_on_read;
 	/* 1: reads new_arrivals, gap_ns or last_ns, which cost a host a few
 	 * instructions for each segment; else they may be 0 (optional) */
-	u8 reads_arrivals;
+	aw_u8 reads_arrivals;
 
 	/* The connection starts; state is zeroed, and random are 32 uniform random
 	 * bits.  The first question is AW_WHY_SENT, before any data has been seen.
 	 * (optional) */
-	void (*init)(void *state, const struct aw_params *p, u32 random);
+	void (*init)(void *state, const struct aw_params *p, aw_u32 random);
 	/* The answer to a question. (required) */
 	struct aw_order (*order)(void *state, const struct aw_params *p,
 				 const struct aw_seen *seen);
 	/* Fills out[0 .. values_count - 1] in the order of values, at any time
 	 * after init, without side effects. (required with values) */
-	void (*observe)(const void *state, const struct aw_params *p, u32 *out);
+	void (*observe)(const void *state, const struct aw_params *p, aw_u32 *out);
 };
 
 /* 0, or the negative number of the first rule that is broken. */
@@ -81,12 +81,12 @@ int aw_policy_validate(const struct aw_policy *policy);
 #define AW_EPOLICY_VALUE (-5)    /* a value without name, or values without observe */
 
 /* The list, policies.def: count, by index, by name; NULL when there is none. */
-u32 aw_policy_count(void);
-const struct aw_policy *aw_policy_at(u32 index);
+aw_u32 aw_policy_count(void);
+const struct aw_policy *aw_policy_at(aw_u32 index);
 const struct aw_policy *aw_policy_find(const char *name);
 
 /* Sets every parameter to its default. */
-void aw_params_init(const struct aw_param *params, u32 count, struct aw_params *p);
+void aw_params_init(const struct aw_param *params, aw_u32 count, struct aw_params *p);
 
 #ifdef __cplusplus
 }

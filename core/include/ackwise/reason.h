@@ -17,9 +17,9 @@ enum aw_reason {
 };
 
 /* Strings for a reason; "?" if there is no such reason. */
-const char *aw_reason_label(u32 reason);  /* "delay-timer" */
-const char *aw_reason_text(u32 reason);   /* one sentence */
-const char *aw_reason_source(u32 reason); /* "wait", "policy", "host" or "driver" */
+const char *aw_reason_label(aw_u32 reason);  /* "delay-timer" */
+const char *aw_reason_text(aw_u32 reason);   /* one sentence */
+const char *aw_reason_source(aw_u32 reason); /* "wait", "policy", "host" or "driver" */
 
 #ifdef __cplusplus
 }

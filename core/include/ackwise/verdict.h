@@ -13,16 +13,17 @@ enum aw_action {
 };
 
 struct aw_verdict {
-	u64 deadline_ns; /* AW_WAIT: absolute; else AW_NEVER_NS */
-	u8 action;       /* enum aw_action */
-	u8 reason;       /* enum aw_reason: why now, or AW_REASON_WAITING */
-	u8 by_duty;      /* 1: a duty of the host set the action or the deadline */
-	u8 reserved;
-	u32 reserved_word;
+	aw_u64 deadline_ns; /* AW_WAIT: absolute; else AW_NEVER_NS */
+	aw_u8 action;       /* enum aw_action */
+	aw_u8 reason;       /* enum aw_reason: why now, or AW_REASON_WAITING */
+	aw_u8 by_duty;      /* 1: a duty of the host set the action or the deadline */
+	aw_u8 reserved;
+	aw_u32 reserved_word;
 };
 
 /* Set member by member, so that compilers keep it in registers. */
-static inline struct aw_verdict aw_verdict_make(u64 deadline_ns, u8 action, u8 reason)
+static inline struct aw_verdict aw_verdict_make(aw_u64 deadline_ns, aw_u8 action,
+						aw_u8 reason)
 {
 	struct aw_verdict v;
 
@@ -37,10 +38,10 @@ static inline struct aw_verdict aw_verdict_make(u64 deadline_ns, u8 action, u8 r
 
 static inline struct aw_verdict aw_send_now(enum aw_reason reason)
 {
-	return aw_verdict_make(AW_NEVER_NS, AW_SEND_NOW, (u8)reason);
+	return aw_verdict_make(AW_NEVER_NS, AW_SEND_NOW, (aw_u8)reason);
 }
 
-static inline struct aw_verdict aw_wait_until(u64 deadline_ns)
+static inline struct aw_verdict aw_wait_until(aw_u64 deadline_ns)
 {
 	return aw_verdict_make(deadline_ns, AW_WAIT, AW_REASON_WAITING);
 }
