@@ -29,7 +29,9 @@ static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
 
 	if (!conn->order.bytes && !conn->order.delay_ns)
 		return aw_send_now(AW_REASON_EVERY_SEGMENT);
-	if (conn->order.bytes && e->unacked_bytes >= conn->order.bytes) {
+	/* a model has no holes: what is out of order in a capture is an arrival, too */
+	if (conn->order.bytes &&
+	    (e->unacked_bytes >= conn->order.bytes || e->seq != AW_SEQ_IN)) {
 		v = aw_ask(conn, AW_WHY_LIMIT, e);
 		if (v.action == AW_SEND_NOW)
 			return v;
