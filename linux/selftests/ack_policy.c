@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The user interface of ACK policies: sysctls, TCP_ACK_POLICY, RTAX_ACK_POLICY,
- * inet_diag, counters.  TAP on stdout.  Runs as root over loopback, in a network
+ * The user interface of ACK policies: sysctls, TCP_ACK_POLICY, TCP_ACK_ORDER,
+ * RTAX_ACK_POLICY, inet_diag, counters.  TAP on stdout.  Runs as root over loopback, in a network
  * namespace of its own:
  *
  *	unshare -n ./ack_policy
@@ -14,7 +14,7 @@
 #include <sched.h>
 #include <time.h>
 
-#define POLICIES "a3 a3fewer csa3 bsd delayed dynamic every greedy linux ratelimit"
+#define POLICIES "a3 a3fewer csa3 delayed dynamic every greedy ratelimit"
 
 static int switches;
 
@@ -26,9 +26,8 @@ static void switch_policy(int server)
 		"ratelimit",
 		"every",
 		"a3",
-		"linux",
+		"random",
 		"dynamic",
-		"bsd",
 		"csa3",
 		"greedy",
 		"delayed:segments=1000,delay_ms=500",
@@ -82,26 +81,34 @@ static int unprivileged(int (*work)(void))
 	return WEXITSTATUS(status);
 }
 
-/* Without the route, the socket's own choice holds again. */
-static bool choice_survives_a_route(const char *own, const char *routes)
+/* What an order is in force, and what was asked for. */
+static bool ordered(int s, unsigned int bytes, unsigned int delay_ns)
 {
-	struct sockaddr a = { .sa_family = AF_UNSPEC };
-	struct sockaddr_in to = { .sin_family = AF_INET };
-	socklen_t len = sizeof(to);
-	int listener = socket(AF_INET, SOCK_STREAM, 0);
-	int s = socket(AF_INET, SOCK_STREAM, 0);
-	bool ok;
+	struct tcp_ack_order order = { ~0U, ~0U };
+	socklen_t len = sizeof(order);
 
-	to.sin_addr = loopback;
-	ok = !bind(listener, (void *)&to, sizeof(to)) && !listen(listener, 1) &&
-	     !getsockname(listener, (void *)&to, &len) && choose(s, own) &&
-	     route(RTM_NEWROUTE, &to_loopback, routes, false) &&
-	     !connect(s, (void *)&to, sizeof(to)) && chosen(s, routes) &&
-	     !connect(s, &a, sizeof(a)) && chosen(s, own) &&
-	     route(RTM_NEWROUTE, &to_loopback, NULL, false) &&
-	     !connect(s, (void *)&to, sizeof(to)) && chosen(s, own);
-	part(s, listener);
-	return ok;
+	return !getsockopt(s, IPPROTO_TCP, TCP_ACK_ORDER, &order, &len) &&
+	       len == sizeof(order) && order.bytes == bytes && order.delay_ns == delay_ns;
+}
+
+static bool set_order(int s, unsigned int bytes, unsigned int delay_ns)
+{
+	struct tcp_ack_order order = { bytes, delay_ns };
+
+	return !setsockopt(s, IPPROTO_TCP, TCP_ACK_ORDER, &order, sizeof(order));
+}
+
+/* A byte that nothing else acknowledges leaves its ACK when the order's time is up. */
+static bool order_waits(int c, int s)
+{
+	char byte = 0;
+	bool ok = set_order(s, 1 << 20, 150000000) && write(c, &byte, 1) == 1 &&
+		  read(s, &byte, 1) == 1;
+
+	pause_ms(50);
+	ok = ok && !everything_is_acknowledged(c);
+	pause_ms(200);
+	return ok && everything_is_acknowledged(c) && !retransmissions(c);
 }
 
 #define FAILSLAB "/sys/kernel/debug/failslab/"
@@ -412,73 +419,6 @@ static bool data_in_each_synack_are_acknowledged(void)
 	return ok;
 }
 
-#define TRACING "/sys/kernel/tracing/"
-#define TRACE_ACKS TRACING "events/tcp/tcp_ack/enable"
-/* of each read that a policy was told: the peer, and how many bytes */
-#define READS                                                                               \
-	"sed -n 's/.*dest=\\([^ ]*\\) .*event=app-read .* bytes=\\([0-9]*\\) .*/\\1 \\2/p' " \
-	TRACING "trace"
-
-static bool trace_begins(void)
-{
-	return put(TRACING "buffer_size_kb", "8192") && run(": > " TRACING "trace") &&
-	       put(TRACE_ACKS, "1");
-}
-
-/* A socket of MPTCP: reads about which the policy has nothing to say leave its subflow alone. */
-static bool mptcp_reads_do_not_ask_in_vain(void)
-{
-	char text[4000] = { 0 };
-	int c, s, reads;
-	bool ok;
-
-	/* else the window that is left is less than a segment */
-	ok = run("ip link set lo mtu 1500");
-	close(pair_of(IPPROTO_MPTCP, NULL, &c, &s));
-	ok = ok && write(c, text, sizeof(text)) == sizeof(text);
-	pause_ms(50);
-	ok = ok && trace_begins();
-	for (reads = 0; ok && reads < 40; reads++)
-		ok = read(s, text, 100) == 100;
-	ok = put(TRACE_ACKS, "0") && ok;
-	ok = run(READS " | awk 'END { exit NR > 2 }'") && ok;
-	part(c, s);
-	return run("ip link set lo mtu 65536") && ok;
-}
-
-/*
- * Over two subflows: what their policies are told of reads is what they brought, no more.  Less is
- * told where a read could not lead to an ACK.
- */
-static bool mptcp_subflows_hear_of_their_own_data(void)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET };
-	socklen_t len = sizeof(at);
-	char compared[600];
-	int c, s, listener;
-	bool ok;
-
-	ok = run("ip mptcp limits set subflows 1 add_addr_accepted 1 && "
-		 "ip mptcp endpoint add 127.0.0.2 dev lo subflow");
-	/* the second subflow finds the connection through the listener */
-	listener = pair_of(IPPROTO_MPTCP, NULL, &c, &s);
-	ok = ok && !getsockname(listener, (void *)&at, &len) && transfer(c, s, 1000, NULL);
-	pause_ms(500);
-	ok = ok && trace_begins() && transfer(c, s, 4000000, NULL);
-	ok = put(TRACE_ACKS, "0") && ok;
-	snprintf(compared, sizeof(compared),
-		 "{ " READS "; ss -HtinO 'sport = :%d' | grep -o 'bytes_received:[0-9]*' | "
-		 "tr : ' '; } | awk '"
-		 "$1 == \"bytes_received\" { flows += $2 > 0; came += $2; next } { told += $2 } "
-		 "END { print \"# \" flows \" subflows, told of \" told \" bytes of \" came; "
-		 "exit !(flows == 2 && told && told <= came) }'",
-		 ntohs(at.sin_port));
-	ok = run(compared) && ok;
-	part(c, s);
-	close(listener);
-	return run("ip mptcp endpoint flush") && ok;
-}
-
 static int choose_delayed(void)
 {
 	return choose(socket(AF_INET, SOCK_STREAM, 0), "delayed") ? 0 : errno;
@@ -582,19 +522,15 @@ int main(void)
 	      "a route with an unknown policy is refused");
 	check(route(RTM_NEWROUTE, &to_loopback, "every", false),
 	      "a route can have a policy");
-	pair("delayed", &c, &s);
-	check(chosen(s, "every") && chosen(c, "every"),
-	      "the route's policy takes precedence over the listener's");
-	check(choose(s, "delayed") && chosen(s, "delayed:segments=2,delay_ms=40"),
-	      "a socket can change a route's policy that is not locked");
-	part(c, s);
-	check(route(RTM_NEWROUTE, &to_loopback, "every", true),
-	      "a route can lock its policy");
 	pair(NULL, &c, &s);
-	check(!choose(s, "delayed") && errno == EPERM && chosen(s, "every"),
-	      "a socket cannot change a policy that the route locks");
-	check(transfer(c, s, 1000000, NULL),
-	      "data arrives unchanged over a route with a locked policy");
+	check(chosen(s, "every") && chosen(c, "every"), "its connections have it");
+	check(transfer(c, s, 1000000, NULL), "data arrives unchanged over it");
+	check(choose(s, "delayed") && chosen(s, "delayed:segments=2,delay_ms=40"),
+	      "a socket can change a route's policy");
+	part(c, s);
+	pair("delayed", &c, &s);
+	check(chosen(s, "delayed:segments=2,delay_ms=40") && chosen(c, "every"),
+	      "what a listener chose goes before the route's policy");
 	part(c, s);
 	check(route(RTM_NEWROUTE, &to_loopback, NULL, false),
 	      "the policy can be removed from the route");
@@ -602,34 +538,29 @@ int main(void)
 	check(chosen(s, "stock"), "connections are then stock again");
 	part(c, s);
 
-	check(choice_survives_a_route("delayed:segments=3,delay_ms=40", "every"),
-	      "a socket that disconnects gets its own choice back from the route's");
-
 	check(put(DEFAULT, "every") &&
 		      route(RTM_NEWROUTE, &to_loopback, "stock", false) &&
 		      route_shows(AF_INET, "stock"),
 	      "a route can say stock, and shows it");
-	pair("delayed", &c, &s);
-	check(chosen(s, "stock") && chosen(c, "stock") && !diag_shows("stock", false),
-	      "stock on a route takes precedence over the namespace and the listener");
-	check(transfer(c, s, 1000000, NULL), "data arrives unchanged over a stock route");
-	check(choose(s, "delayed") && chosen(s, "delayed:segments=2,delay_ms=40") &&
-		      transfer(c, s, 100000, NULL),
-	      "a socket can choose a policy on a stock route that is not locked");
-	part(c, s);
-	check(route(RTM_NEWROUTE, &to_loopback, "stock", true), "a route can lock stock");
 	pair(NULL, &c, &s);
-	check(!choose(s, "delayed") && errno == EPERM && chosen(s, "stock"),
-	      "a socket cannot leave stock where the route locks it");
+	check(chosen(s, "stock") && chosen(c, "stock") && !diag_shows("stock", false),
+	      "stock on a route goes before the namespace's policy");
 	part(c, s);
-	check(choice_survives_a_route("delayed:segments=3,delay_ms=40", "stock"),
-	      "a socket that disconnects gets its own choice back from a stock route");
-	check(put(DEFAULT, "delayed:segments=1000,delay_ms=500") &&
-		      mptcp_reads_do_not_ask_in_vain(),
-	      "MPTCP asks no policy about a read that changes nothing for it");
-	check(put(DEFAULT, "linux") && mptcp_subflows_hear_of_their_own_data(),
-	      "MPTCP tells subflows of their own data, and data arrives unchanged");
-	check(put(DEFAULT, "stock"), "the default can be set back again");
+	check(route(RTM_NEWROUTE, &to_loopback, NULL, false) && put(DEFAULT, "stock"),
+	      "both can be set back");
+
+	pair(NULL, &c, &s);
+	check(ordered(s, 0, 0), "a socket has no order");
+	check(set_order(s, 11680, 40000000) && ordered(s, 11680, 40000000) &&
+		      chosen(s, "stock") && transfer(c, s, 1000000, NULL),
+	      "an order can be placed without a policy, and data arrives unchanged");
+	check(choose(s, "every") && chosen(s, "every") && set_order(s, 1, 0) &&
+		      chosen(s, "stock"),
+	      "an order takes the place of a policy");
+	check(order_waits(c, s), "an ACK waits as long as ordered");
+	check(set_order(s, 0, 0) && ordered(s, 0, 0) && transfer(c, s, 1000000, NULL),
+	      "an order can be withdrawn");
+	part(c, s);
 
 	check(put(SYSCTL("tcp_rto_min_us"), "50000"), "the minimum RTO can be set");
 	pair(NULL, &c, &s);
@@ -640,7 +571,6 @@ int main(void)
 
 	check(put(SYSCTL("tcp_rto_min_us"), "2000000") && owed_ack_outlives_a_shortage() &&
 		      first_ack_outlives_a_shortage("stock") &&
-		      first_ack_outlives_a_shortage("linux") &&
 		      first_ack_outlives_a_shortage("every"),
 	      "an ACK for which memory was short leaves later");
 	check(put(SYSCTL("tcp_rto_min_us"), "200000"), "the minimum RTO can be set back");

@@ -63,12 +63,12 @@ def _policies(asked: Sequence[str], *, stock: bool) -> list[str]:
     labels: list[str] = []
     for spec in asked or [policy.ALL]:
         if spec == policy.ALL:
-            wanted = [STOCK, *(p["name"] for p in engine.policies())]
+            wanted = [STOCK, *(p["name"] for p in engine.policies() if p["kind"] == "policy")]
         elif spec == STOCK:
             wanted = [STOCK]
         else:
             chosen = policy.parse(spec, "--policy")
-            if chosen.clamp is not None or chosen.host != STOCK:
+            if chosen.clamp is not None or chosen.host != policy.STOCK:
                 raise InputError(
                     f"--policy: {chosen.label}: a kernel's rules cannot be changed; leave "
                     "host and clamp out"
