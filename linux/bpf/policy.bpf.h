@@ -18,8 +18,8 @@
 #include <ackwise/base.h>
 #include <ackwise/reason.h>
 
-typedef aw_u32 u32;
-typedef aw_u64 u64;
+typedef aw_u32 aw_u32;
+typedef aw_u64 aw_u64;
 
 /* Fields are located by name in the kernel's structure, which may have more. */
 #define aw_seen tcp_ack_seen
@@ -38,20 +38,20 @@ typedef aw_u64 u64;
 #define AW_BPF_ASKED_ON_READ 4
 #define AW_BPF_USES_RANDOM 8
 
-static u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
+static aw_u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
 static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value,
-					 u64 flags) = (void *)107;
+					 aw_u64 flags) = (void *)107;
 
 /* The fields of the kernel's structure that a program fills. */
 struct tcp_ack_ops {
-	u64 (*order)(u64 *args);
-	void (*init)(u64 *args);
+	aw_u64 (*order)(aw_u64 *args);
+	void (*init)(aw_u64 *args);
 	char name[16];
-	u32 flags;
+	aw_u32 flags;
 };
 
 struct aw_bpf_state {
-	u64 word[AW_STATE_MAX_BYTES / 8];
+	aw_u64 word[AW_STATE_MAX_BYTES / 8];
 };
 
 /* The state of each socket, in its storage. */
@@ -69,14 +69,14 @@ struct {
 	bpf_sk_storage_get(&aw_bpf_states, AW_BPF_SOCKET, NULL,                          \
 			   BPF_SK_STORAGE_GET_F_CREATE)
 
-static inline u64 aw_bpf_answer(struct aw_order o)
+static inline aw_u64 aw_bpf_answer(struct aw_order o)
 {
-	return (u64)o.delay_ns << 32 | o.bytes;
+	return (aw_u64)o.delay_ns << 32 | o.bytes;
 }
 
 #define AW_BPF_POLICY(called, its_flags, ...)                                            \
 	static const struct aw_params bpf_params = { { __VA_ARGS__ } };                  \
-	SEC("struct_ops/init") void bpf_init(u64 *args)                                  \
+	SEC("struct_ops/init") void bpf_init(aw_u64 *args)                                  \
 	{                                                                                \
 		struct aw_bpf_state *state = AW_BPF_STATE;                               \
                                                                                          \
@@ -86,7 +86,7 @@ static inline u64 aw_bpf_answer(struct aw_order o)
 		if (policy.init)                                                         \
 			policy.init(state, &bpf_params, bpf_get_prandom_u32());          \
 	}                                                                                \
-	SEC("struct_ops/order") u64 bpf_order(u64 *args)                                 \
+	SEC("struct_ops/order") aw_u64 bpf_order(aw_u64 *args)                                 \
 	{                                                                                \
 		struct aw_bpf_state *state = AW_BPF_STATE;                               \
                                                                                          \

@@ -2,7 +2,7 @@
 /* Acknowledges each segment immediately; silent.bpf.c has the same policy name. */
 #include "policy.bpf.h"
 
-SEC("struct_ops/order") u64 order(u64 *args)
+SEC("struct_ops/order") aw_u64 order(aw_u64 *args)
 {
 	if (AW_BPF_SEEN->why == AW_WHY_SENT)
 		return aw_bpf_answer(aw_order(1, 0));

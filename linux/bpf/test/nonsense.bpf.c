@@ -2,9 +2,9 @@
 /* Returns random answers to every question, and writes random bits to its state. */
 #include "policy.bpf.h"
 
-static u64 nonsense(u64 *args)
+static aw_u64 nonsense(aw_u64 *args)
 {
-	u64 word = (u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+	aw_u64 word = (aw_u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
 	struct aw_bpf_state *state = AW_BPF_STATE;
 
 	if (state) {
@@ -12,15 +12,15 @@ static u64 nonsense(u64 *args)
 		state->word[AW_STATE_MAX_BYTES / 8 - 1] += word;
 	}
 	/* one answer in four is an ACK now */
-	return word & 3 ? word : (u64)AW_NOW_NS << 32 | (word >> 40);
+	return word & 3 ? word : (aw_u64)AW_NOW_NS << 32 | (word >> 40);
 }
 
-SEC("struct_ops/init") void init(u64 *args)
+SEC("struct_ops/init") void init(aw_u64 *args)
 {
 	nonsense(args);
 }
 
-SEC("struct_ops/order") u64 order(u64 *args)
+SEC("struct_ops/order") aw_u64 order(aw_u64 *args)
 {
 	return nonsense(args);
 }

@@ -2,9 +2,9 @@
 /* Tries to read beyond its state. */
 #include "policy.bpf.h"
 
-SEC("struct_ops/order") u64 order(u64 *args)
+SEC("struct_ops/order") aw_u64 order(aw_u64 *args)
 {
-	const u64 *state = AW_BPF_STATE;
+	const aw_u64 *state = AW_BPF_STATE;
 
 	return state ? state[AW_STATE_MAX_BYTES / 8] : 0;
 }

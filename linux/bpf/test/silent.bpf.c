@@ -2,7 +2,7 @@
 /* Wants to wait for ever: an ACK waits as long as the limits of orders allow. */
 #include "policy.bpf.h"
 
-SEC("struct_ops/order") u64 order(u64 *args)
+SEC("struct_ops/order") aw_u64 order(aw_u64 *args)
 {
 	(void)args;
 	return aw_bpf_answer(aw_order(~0u, ~0u));

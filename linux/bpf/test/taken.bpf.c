@@ -2,7 +2,7 @@
 /* Has the name of a policy in the kernel. */
 #include "policy.bpf.h"
 
-SEC("struct_ops/order") u64 order(u64 *args)
+SEC("struct_ops/order") aw_u64 order(aw_u64 *args)
 {
 	(void)args;
 	return 0;

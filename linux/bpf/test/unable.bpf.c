@@ -2,7 +2,7 @@
 /* Lacks order, which is required. */
 #include "policy.bpf.h"
 
-SEC("struct_ops/init") void init(u64 *args)
+SEC("struct_ops/init") void init(aw_u64 *args)
 {
 	(void)args;
 }

@@ -2,9 +2,9 @@
 /* Tries to write a word beyond its state. */
 #include "policy.bpf.h"
 
-SEC("struct_ops/order") u64 order(u64 *args)
+SEC("struct_ops/order") aw_u64 order(aw_u64 *args)
 {
-	u64 *state = AW_BPF_STATE;
+	aw_u64 *state = AW_BPF_STATE;
 
 	if (state)
 		state[AW_STATE_MAX_BYTES / 8] = 1;

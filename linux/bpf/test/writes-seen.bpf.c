@@ -2,7 +2,7 @@
 /* Tries to change what it is told, which the limits are made of. */
 #include "policy.bpf.h"
 
-SEC("struct_ops/order") u64 order(u64 *args)
+SEC("struct_ops/order") aw_u64 order(aw_u64 *args)
 {
 	struct aw_seen *seen = (void *)args[1];
 
