@@ -88,7 +88,11 @@ fn pipe(d: &mut Dice) -> Value {
 fn queue_for_each_flow(d: &mut Dice, pipe: &mut Value) {
     let rate = pipe["rate_bps"].as_u64().expect("a rate");
     let (over, other_limit) = match d.below(3) {
-        0 => (json!({ "discipline": "fq-codel", "quantum_bytes": d.pick(&[300, 3000]) }), None),
+        0 => {
+            // A full FQ-CoDel drops from the head: a burst above its limit never gets its first packet through.
+            let quantum = d.pick(&[300, 3000]);
+            (json!({ "discipline": "fq-codel", "quantum_bytes": quantum, "queue_packets": 100 }), None)
+        }
         1 => (json!({ "discipline": "fq", "flow_limit_packets": d.pick(&[1, 5, 100]) }), Some("queue_bytes")),
         _ => {
             let shaper_rate = d.pick(&[rate, rate / 2, rate - rate / 20]);
