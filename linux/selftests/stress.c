@@ -37,7 +37,7 @@
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 static const char *const modules[] = {
-	"a3", "bsd", "delayed", "dynamic", "every", "greedy", "linux", "random",
+	"a3", "delayed", "dynamic", "every", "greedy", "ratelimit", "random",
 };
 #define NO_MODULE ARRAY_SIZE(modules)
 
@@ -49,16 +49,14 @@ static const struct choice {
 	{ "a3", 0 },
 	{ "a3fewer", 0 },
 	{ "csa3", 0 },
-	{ "bsd", 1 },
-	{ "delayed", 2 },
-	{ "delayed:segments=8", 2 },
-	{ "delayed:segments=1000,delay_ms=500", 2 },
-	{ "dynamic", 3 },
-	{ "every", 4 },
-	{ "greedy", 5 },
-	{ "linux", 6 },
-	{ "ratelimit", 6 },
-	{ "random", 7 },
+	{ "delayed", 1 },
+	{ "delayed:segments=8", 1 },
+	{ "delayed:segments=1000,delay_ms=500", 1 },
+	{ "dynamic", 2 },
+	{ "every", 3 },
+	{ "greedy", 4 },
+	{ "ratelimit", 5 },
+	{ "random", 6 },
 };
 
 /* Events counted over all processes. */
@@ -633,7 +631,7 @@ static void observe(void)
 	};
 	glob_t found;
 
-	put("/sys/kernel/tracing/events/tcp/tcp_ack/enable", "1");
+	put("/sys/kernel/tracing/events/tcp/tcp_ack_order/enable", "1");
 	while (!stopped()) {
 		enter(draw(2) ? "client" : "server");
 		diag_dump(draw(2) ? AF_INET6 : AF_INET, ~0u, dumped, NULL);
@@ -648,7 +646,7 @@ static void observe(void)
 		count(TRACED, read_all("/sys/kernel/tracing/trace_pipe"));
 		pause_ms(draw(50));
 	}
-	put("/sys/kernel/tracing/events/tcp/tcp_ack/enable", "0");
+	put("/sys/kernel/tracing/events/tcp/tcp_ack_order/enable", "0");
 }
 
 /* --- namespaces ----------------------------------------------------------------------- */
