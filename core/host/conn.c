@@ -260,10 +260,7 @@ void aw_conn_init(struct aw_conn *conn, const struct aw_host *host,
 		  const struct aw_params *host_params, const struct aw_policy *policy,
 		  const struct aw_params *params, const struct aw_event *e)
 {
-	static const struct aw_conn empty;
-
-	*conn = empty;
-	conn->host = host;
+	*conn = (struct aw_conn){ .host = host };
 	conn->policy = policy;
 	conn->host_params = host_params;
 	conn->params = params;

@@ -96,14 +96,13 @@ static void measure_gaps(struct aw_a3 *s, const struct aw_seen *seen)
 	aw_u32 arrivals = aw_min_u32(seen->new_arrivals, 100);
 
 	if (arrivals && s->last_data_ns) {
-		/* the sum of two such terms fits 32 bits */
+		/* the sum of five such terms fits 32 bits, and no gap exceeds its term */
 		s->gaps_sum_ns += at_most_half_s(seen->last_ns - s->last_data_ns);
 		s->gaps_max_ns =
 			aw_max_u32(s->gaps_max_ns, at_most_half_s(seen->gap_ns));
 		s->gaps = (aw_u8)(s->gaps + arrivals);
 		if (s->gaps >= GAPS) {
-			aw_u64 rest_ns = s->gaps_sum_ns -
-					 aw_min_u32(s->gaps_max_ns, s->gaps_sum_ns);
+			aw_u64 rest_ns = s->gaps_sum_ns - s->gaps_max_ns;
 
 			s->quiet_ns =
 				(aw_u32)aw_div64(rest_ns * 13, (s->gaps - 1u) * 10);
@@ -111,8 +110,6 @@ static void measure_gaps(struct aw_a3 *s, const struct aw_seen *seen)
 			s->gaps = 0;
 			s->gaps_sum_ns = 0;
 			s->gaps_max_ns = 0;
-		} else {
-			s->gaps_sum_ns = at_most_half_s(s->gaps_sum_ns);
 		}
 	}
 	s->last_data_ns = seen->last_ns;
@@ -190,19 +187,22 @@ static void learn_from_spoiled(struct aw_a3 *s, const struct aw_params *p,
 	learn(s, p, seen, muds);
 }
 
+static aw_u64 share_of(const struct aw_params *p, aw_u64 bytes)
+{
+	return aw_div64(p->value[AW_A3_SHARE_PERCENT] * bytes + 99, 100);
+}
+
 /* [S5.6] */
 static struct aw_order count(const struct aw_a3 *s, const struct aw_params *p,
 			     const struct aw_seen *seen)
 {
-	aw_u64 share = p->value[AW_A3_SHARE_PERCENT], bytes;
+	aw_u64 bytes = 2ull * seen->mss_bytes;
 
+	/* a window of 0 is closed, or not known before the first segment */
 	if (s->basis_bytes)
-		bytes = aw_div64(share * s->basis_bytes + 99, 100);
+		bytes = share_of(p, s->basis_bytes);
 	else if (seen->wnd_bytes)
-		bytes = aw_min_u64(2ull * seen->mss_bytes,
-				   aw_div64(share * seen->wnd_bytes + 99, 100));
-	else /* closed, or not known before the first segment */
-		bytes = 2ull * seen->mss_bytes;
+		bytes = aw_min_u64(bytes, share_of(p, seen->wnd_bytes));
 	return aw_order(bytes, p->value[AW_A3_DELAY_MS] * AW_NS_PER_MS);
 }
 
@@ -290,10 +290,9 @@ const struct aw_value aw_a3_values[AW_A3_VALUES] = {
 void aw_a3_observe(const void *state, const struct aw_params *p, aw_u32 *out)
 {
 	const struct aw_a3 *s = state;
-	aw_u64 share = p->value[AW_A3_SHARE_PERCENT];
 
 	out[0] = s->muds_bytes;
-	out[1] = (aw_u32)aw_div64(share * s->basis_bytes + 99, 100);
+	out[1] = (aw_u32)share_of(p, s->basis_bytes);
 }
 
 const struct aw_policy aw_policy_a3 = {
