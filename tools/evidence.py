@@ -58,7 +58,7 @@ PATHS = {
 IN_BOTH = (*IN_LAB, *ENGINE)
 
 KERNEL_STEPS = (
-    *("off", "layout", "commits", "allmod", "warnings", "kunit", "selftest", "bpf", "same"),
+    *("first", "layout", "commits", "allmod", "warnings", "selftest", "bpf", "same"),
     *("stress", "races", "planted", "added"),
 )
 _TWIN, _COSTS = "tools/twin.py", "experiments/tools/device_costs.py"
