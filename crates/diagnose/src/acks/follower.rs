@@ -9,41 +9,43 @@ use serde::Serialize;
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-/// Label in verdicts, name of the policy or host, and its parameters.
-type Candidate = (&'static str, &'static str, &'static [(&'static str, u32)]);
+/// Label in verdicts, name of the policy or host, host under the policy (None: Linux), parameters.
+type Candidate = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, u32)]);
 
-/// Policies with the settings to distinguish. `delayed` with one segment is `every`.
+/// Policies with the settings to distinguish. `delayed` with one segment is `every`. What the RFCs
+/// describe stands on them alone; what only a policy for Linux does stands on Linux.
 pub(super) const CANDIDATES: &[Candidate] = &[
-    ("every", "every", &[]),
-    ("delayed", "delayed", &[]),
-    ("delayed:delay_ms=40", "delayed", &[("delay_ms", 40)]),
-    ("delayed:delay_ms=500", "delayed", &[("delay_ms", 500)]),
-    ("delayed:segments=4", "delayed", &[("segments", 4)]),
-    ("delayed:segments=8", "delayed", &[("segments", 8)]),
-    ("delayed:segments=16", "delayed", &[("segments", 16)]),
-    ("linux", "linux", &[]),
-    ("bsd", "bsd", &[]),
-    ("ratelimit", "ratelimit", &[]),
-    ("dynamic", "dynamic", &[]),
-    ("greedy", "greedy", &[]),
-    ("a3", "a3", &[]),
-    ("a3fewer", "a3fewer", &[]),
-    ("csa3", "csa3", &[]),
+    ("every", "every", Some("rfc"), &[]),
+    ("delayed", "delayed", Some("rfc"), &[]),
+    ("delayed:delay_ms=40", "delayed", Some("rfc"), &[("delay_ms", 40)]),
+    ("delayed:delay_ms=500", "delayed", Some("rfc"), &[("delay_ms", 500)]),
+    ("delayed:segments=4", "delayed", None, &[("segments", 4)]),
+    ("delayed:segments=8", "delayed", None, &[("segments", 8)]),
+    ("delayed:segments=16", "delayed", None, &[("segments", 16)]),
+    ("linux", "linux", None, &[]),
+    ("bsd", "bsd", None, &[]),
+    ("ratelimit", "ratelimit", None, &[]),
+    ("dynamic", "dynamic", None, &[]),
+    ("greedy", "greedy", None, &[]),
+    ("a3", "a3", None, &[]),
+    ("a3fewer", "a3fewer", None, &[]),
+    ("csa3", "csa3", None, &[]),
 ];
 
 thread_local! {
     static RESOLVED: OnceCell<Rc<Vec<(&'static str, Resolved)>>> = const { OnceCell::new() };
 }
 
-/// The candidates that the core provides; policies stand on Linux.
+/// The candidates that the core provides.
 fn resolved() -> Rc<Vec<(&'static str, Resolved)>> {
     RESOLVED.with(|cell| cell.get_or_init(|| Rc::new(resolve_all())).clone())
 }
 
 fn resolve_all() -> Vec<(&'static str, Resolved)> {
-    let resolve = |&(name, policy, params): &(&'static str, &str, &[(&str, u32)])| {
+    let resolve = |&(name, policy, host, params): &Candidate| {
         let params = params.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        let choice = PolicyChoice { params, ..PolicyChoice::new(policy) };
+        let host = host.map(str::to_owned);
+        let choice = PolicyChoice { params, host, ..PolicyChoice::new(policy) };
         Some((name, choice.resolve().ok()?))
     };
     CANDIDATES.iter().filter_map(resolve).collect()
