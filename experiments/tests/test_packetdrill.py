@@ -48,7 +48,7 @@ def test_each_duty_and_each_choice_has_a_script() -> None:
     assert {name.removeprefix("tcp_ack_policy_") for name in added_files()} == {
         f"{what}.pkt"
         for what in (
-            "ce", "change", "delayed", "every", "fin", "flight", "order", "quickack", "window",
+            "ce", "change", "delayed", "every", "fin", "flight", "order", "quickack",
         )
     }  # fmt: skip
 
