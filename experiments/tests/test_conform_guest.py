@@ -24,7 +24,7 @@ from ackwise_experiments.conform.suite import Seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
-POLICIES = [STOCK, *(p["name"] for p in engine.policies())]
+POLICIES = [STOCK, *(p["name"] for p in engine.policies() if p["kind"] == "policy")]
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +67,8 @@ def test_every_claim_holds_with_every_policy(patched: Kernel, policy: str) -> No
 
 
 @pytest.mark.parametrize("seed", range(2, 14))
-@pytest.mark.parametrize("policy", ["dynamic", "bsd"])
-def test_no_claim_depends_on_what_a_policy_draws(patched: Kernel, policy: str, seed: int) -> None:
-    assert failed(tuple(suite.observe(patched, suite.shipped(), policy, seed=seed))) == []
+def test_no_claim_depends_on_what_a_policy_draws(patched: Kernel, seed: int) -> None:
+    assert failed(tuple(suite.observe(patched, suite.shipped(), "dynamic", seed=seed))) == []
 
 
 def test_without_a_policy_the_patched_kernel_does_what_stock_does(
@@ -226,8 +225,8 @@ def test_a_claim_gives_the_same_packets_alone_and_among_others(patched: Kernel) 
 
 
 def test_the_same_claims_bring_the_same_packets_at_the_same_times(patched: Kernel) -> None:
-    again = suite.observe(patched, suite.shipped(), "bsd")
-    assert [s.came for s in again] == [s.came for s in seen(patched, "bsd")]
+    again = suite.observe(patched, suite.shipped(), "dynamic")  # which draws at random
+    assert [s.came for s in again] == [s.came for s in seen(patched, "dynamic")]
 
 
 def test_what_the_kernel_refuses_is_reported_under_the_claims_file(

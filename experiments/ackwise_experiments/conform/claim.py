@@ -196,7 +196,7 @@ class Claim:
 
 
 def _policy_names() -> list[str]:
-    return [STOCK, *(p["name"] for p in engine.policies())]
+    return [STOCK, *(p["name"] for p in engine.policies() if p["kind"] == "policy")]
 
 
 class _Reader:

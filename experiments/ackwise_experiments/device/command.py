@@ -39,7 +39,7 @@ def _policies(asked: Sequence[str]) -> list[str]:
 
     if asked:
         return list(asked)
-    names = [entry["name"] for entry in engine.policies()]
+    names = [entry["name"] for entry in engine.policies() if entry["kind"] == "policy"]
     return [*_BASELINES, *(name for name in names if name not in _BASELINES)]
 
 

@@ -98,7 +98,8 @@ def policies(scenario: Scenario, kernel: Kernel) -> dict[str, str]:
                     )
                 chosen[f"{index}/{role}"] = ""
                 continue
-            if policy.host != STOCK or not policy.clamp:
+            # without a policy there are no orders to clamp
+            if policy.host != STOCK or not (policy.clamp or name == STOCK):
                 raise InputError(
                     f"--policy: {name}: a kernel's rules and its clamp cannot be changed; give "
                     "host=linux and clamp=flight, to the policy or in the plan, or use the "

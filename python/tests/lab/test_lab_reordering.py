@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.slow]
 MS = 10**6
 STOCK = "stock"
 # `every` is left out: it sends an ACK for each segment by definition.
-POLICIES = ("linux", "delayed", "bsd", "ratelimit", "dynamic", "greedy", "a3", "a3fewer", "csa3")
+POLICIES = ("delayed", "ratelimit", "dynamic", "greedy", "a3", "a3fewer", "csa3")
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +44,7 @@ LINKS = {"wan-reorder": plans.load_link("wan-reorder"), "wifi-like": wifi_like()
 def acknowledged(
     kernel: Kernel, link: Link, chosen: str, patch: pytest.MonkeyPatch
 ) -> tuple[int, int]:
-    """Segments and ACKs of a download; `chosen` is what the kernel calls it: "linux" is the policy,
-    not stock.
-    """
+    """Segments and ACKs of a download; `chosen` is what the kernel calls it."""
     roles = dict.fromkeys(("0/policy", "0/peer_policy"), chosen)
     patch.setattr(lab_run, "policies", lambda *_: roles)
     workload = replace(plans.load_workload("bulk"), duration_ns=3000 * MS)

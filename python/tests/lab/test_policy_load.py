@@ -39,12 +39,21 @@ def capable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_an_example_states_the_parameters_of_its_policy(example: Path) -> None:
     name = example.name.removesuffix(".bpf.c")
     (policy,) = (p for p in engine.policies() if p["name"] == name)
-    text = example.read_text(encoding="utf-8")
-    stated = re.findall(r'\{ "(\w+)", (\d+), (\d+), (\d+) \}', text)
-    assert stated == [
-        (one["name"], str(one["min"]), str(one["max"]), str(one["initial"]))
-        for one in policy["params"]
+    stated = re.search(
+        r"^AW_BPF_POLICY\(bpf(\w+), ([\w |]+?)((?:, \d+)*)\);$", example.read_text(), re.M
+    )
+    assert stated and stated[1] == name
+    values = [int(value) for value in stated[3].split(", ")[1:]]
+    assert len(values) == len(policy["params"])
+    for value, one in zip(values, policy["params"], strict=True):
+        assert one["min"] <= value <= one["max"], one["name"]
+    core = (ROOT / "core" / "policy" / f"{name}.c").read_text()
+    wanted = [
+        f"AW_BPF_{flag.upper()}"
+        for flag in ("reads_arrivals", "asked_on_read", "uses_random")
+        if f"\t.{flag} = 1," in core
     ]
+    assert stated[2] == (" | ".join(wanted) or "0")
 
 
 def test_a_file_that_holds_no_policy_is_refused(
@@ -90,7 +99,7 @@ def test_a_kernel_without_policies_is_named(
 
 def test_a_kernel_that_refuses_is_quoted(objects: Path, capable: None) -> None:
     with pytest.raises(RunError, match=r"the kernel refuses it:\n  \| "):
-        bpf.load(str(objects / "writes-event.bpf.o"))
+        bpf.load(str(objects / "writes-seen.bpf.o"))
 
 
 def test_only_what_was_loaded_can_be_unloaded(
