@@ -189,7 +189,7 @@ static void on_data(struct aw_conn *conn, const struct aw_event *e)
 			next_order(conn, e, 0); /* the first */
 		account(conn, e);
 	}
-	if (conn->owed_since_ns == AW_NEVER_NS)
+	if (!aw_owes(conn))
 		conn->owed_since_ns = e->now_ns;
 	v = conn->host->on_data(conn, e);
 	if (conn->pending.action == AW_SEND_NOW)
@@ -233,8 +233,7 @@ static bool read_is_news(const struct aw_conn *conn, const struct aw_event *e)
 {
 	aw_u32 slide;
 
-	if (conn->owed_since_ns != AW_NEVER_NS || e->unacked_bytes || !e->bytes ||
-	    e->flags & AW_FLAG_DELACK)
+	if (aw_owes(conn) || e->unacked_bytes || !e->bytes || e->flags & AW_FLAG_DELACK)
 		return true;
 	slide = wnd_next_matters(conn, e) ? aw_wnd_slide(e) : 0;
 	return aw_wnd_worth_update(aw_wnd_left(e), slide, e->wnd_max_bytes,
@@ -250,7 +249,7 @@ static void on_app_read(struct aw_conn *conn, const struct aw_event *e)
 	if (v.action == pending.action && v.deadline_ns == pending.deadline_ns)
 		conn->pending = aw_duties(conn, e, pending);
 	/* no ACK is owed, so there is nothing to wait for */
-	else if (conn->owed_since_ns == AW_NEVER_NS && v.action != AW_SEND_NOW)
+	else if (!aw_owes(conn) && v.action != AW_SEND_NOW)
 		conn->pending = aw_duties(conn, e, aw_nothing());
 	else
 		put_in_force(conn, e, v);
@@ -279,7 +278,7 @@ void aw_conn_init(struct aw_conn *conn, const struct aw_host *host,
 static void on_ack_sent(struct aw_conn *conn, const struct aw_event *e)
 {
 	conn->host->on_ack_sent(conn, e);
-	if (conn->policy && conn->owed_since_ns != AW_NEVER_NS)
+	if (conn->policy && aw_owes(conn))
 		next_order(conn, e, conn->unacked_bytes);
 	conn->news = e->flags & AW_FLAG_PIGGYBACK ? AW_NEWS_NONE : AW_NEWS_REPLY;
 	conn->owed_since_ns = AW_NEVER_NS;

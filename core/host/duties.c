@@ -133,7 +133,7 @@ struct aw_verdict aw_duties(struct aw_conn *conn, const struct aw_event *e,
 	if (v.action == AW_SEND_NOW || conn->host->no_duties)
 		return v;
 
-	reason = duty(conn->owed_since_ns != AW_NEVER_NS, e);
+	reason = duty(aw_owes(conn), e);
 	if (reason != AW_REASON_NONE)
 		return aw_by_duty(aw_send_now(reason));
 	if (v.action != AW_WAIT)

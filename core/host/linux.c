@@ -53,7 +53,6 @@ struct linux_host {
 	aw_u8 quick;     /* ACKs left in the quickack phase */
 	aw_u8 pingpong;  /* 1: data flows both ways, so ACKs may be piggybacked */
 	aw_u8 pushed;    /* unacknowledged segments, small or with PSH: 0, 1, 2 */
-	aw_u8 owed;      /* 1: data arrived since the last ACK */
 };
 _Static_assert(sizeof(struct linux_host) <= AW_HOST_STATE_MAX_BYTES, "state too big");
 
@@ -115,7 +114,6 @@ static void measure_push(struct linux_host *s, const struct aw_event *e)
 
 static void measure(struct linux_host *s, const struct aw_event *e)
 {
-	s->owed = 1;
 	/* the peer retransmits: it has not seen our ACK */
 	if (e->seq == AW_SEQ_DUPLICATE)
 		enter_quick(s, e, QUICK_MAX);
@@ -248,7 +246,7 @@ static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event
 	struct aw_verdict v = conn->pending;
 
 	ask_host(s, e);
-	if (s->owed) {
+	if (aw_owes(conn)) {
 		if (e->unacked_bytes > aw_may_wait_bytes(conn, e->rcv_mss_bytes)) {
 			if (!conn->order.bytes)
 				return aw_send_now(AW_REASON_SEGMENT_COUNT);
@@ -274,11 +272,10 @@ static void on_ack_sent(struct aw_conn *conn, const struct aw_event *e)
 	struct linux_host *s = state_of(conn);
 
 	/* a pure window update does not use up a quick ACK */
-	if (s->quick && s->owed && !--s->quick)
+	if (s->quick && aw_owes(conn) && !--s->quick)
 		s->ato_us = ATO_MIN_US;
 	s->timer_ns = 0;
 	s->pushed = 0;
-	s->owed = 0;
 	if (e->flags & AW_FLAG_PIGGYBACK &&
 	    e->now_ns - s->last_data_ns < s->ato_us * AW_NS_PER_US)
 		s->pingpong = 1;

@@ -155,11 +155,16 @@ static inline aw_u32 aw_may_wait_bytes(const struct aw_conn *conn, aw_u32 own_by
 	return conn->order.bytes ? conn->order.bytes - 1 : own_bytes;
 }
 
+/* Has data arrived since the last ACK? */
+static inline bool aw_owes(const struct aw_conn *conn)
+{
+	return conn->owed_since_ns != AW_NEVER_NS;
+}
+
 /* Does a read mean a question? */
 static inline bool aw_asks_on_read(const struct aw_conn *conn)
 {
-	return conn->policy && conn->policy->asked_on_read &&
-	       conn->owed_since_ns != AW_NEVER_NS;
+	return conn->policy && conn->policy->asked_on_read && aw_owes(conn);
 }
 
 /*
