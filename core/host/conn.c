@@ -83,6 +83,7 @@ static struct aw_order answer(struct aw_conn *conn, enum aw_why why,
 	a->gap_ns = 0;
 	a->flags &= AW_SEEN_HOLE; /* until the hole is filled */
 
+	conn->questions++;
 	o = conn->policy->order(conn->state, conn->params, &seen);
 	if (!aw_is_now(o)) {
 		if (!conn->host->no_duties)

@@ -292,7 +292,7 @@ def twin_best():
 COSTS = {
     "segment_sent": "segment sent",
     "segment_received": "segment received",
-    "policy": "and where a policy judges it, not stock's code",
+    "policy": "a question to a policy, two for each ACK",
     "ack_sent": "ACK sent",
     "ack_received": "ACK received",
     "acknowledged_kib": "and for each KiB that it acknowledges",

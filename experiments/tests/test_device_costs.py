@@ -129,8 +129,9 @@ def row(plan: str, activity: str, instructions: float, times: int) -> Row:
     return Row("x86", plan, activity, round(instructions), times)
 
 
-def made(plan: str, segments: int, acks: int, calls: int, judging: int = 300) -> list[Row]:
-    """A run of a machine whose costs are known; `judging` is what a policy takes for a segment."""
+def made(plan: str, segments: int, acks: int, calls: int, asking: int = 300) -> list[Row]:
+    """A run of a machine whose costs are known; `asking` is what a question to a policy takes, and
+    there are two for each ACK."""
     kib = segments * 1448 // 1024
     packets = segments + acks
     return [
@@ -140,7 +141,7 @@ def made(plan: str, segments: int, acks: int, calls: int, judging: int = 300) ->
         row(plan, "kib", 0, kib),
         row(plan, "samples", 0, 100),
         row(plan, "send_segment", 2000 * segments, segments),
-        row(plan, "receive_segment", (1200 + judging) * segments, segments),
+        row(plan, "receive_segment", 1200 * segments + 2 * asking * acks, segments),
         row(plan, "send_ack", 1700 * acks, acks),
         row(plan, "receive_ack", 900 * acks + 400 * kib, acks),
         row(plan, "backlog", 100 * acks, acks),
@@ -160,7 +161,7 @@ def made(plan: str, segments: int, acks: int, calls: int, judging: int = 300) ->
 def test_costs_are_found_again_in_what_they_make() -> None:
     rows = [
         *made("a", 8000, 8000, 200), *made("b", 10_000, 5000, 240), *made("c", 900, 110, 40),
-        *made(device_costs.STOCK.name, 700, 300, 50, judging=0),
+        *made(device_costs.STOCK.name, 700, 300, 50, asking=0),
     ]  # fmt: skip
     found = device_costs.costs(rows)
     expected = Costs(
@@ -196,8 +197,8 @@ def test_a_saturated_machine_of_the_simulator_spends_what_the_costs_add_up_to() 
     segments, acks = group["segments_received"], group["acks_sent"]
     kib = segments * device_costs.SEGMENT_BYTES / 1024
     expected = (
-        segments * (costs.segment_sent + costs.segment_received + costs.policy)
-        + acks * (costs.ack_sent + costs.ack_received)
+        segments * (costs.segment_sent + costs.segment_received)
+        + acks * (costs.ack_sent + costs.ack_received + 2 * costs.policy)
         + kib * (costs.acknowledged_kib + costs.write_kib + costs.read_kib)
     )
     busy = result["client"]["cpu_busy_ns"] / INSTRUCTION_NS

@@ -53,6 +53,7 @@ COUNTED = {
 }
 SECOND = 10**9
 SEGMENT_BYTES = 1448
+QUESTIONS = 2  # to a policy, for each ACK: may the data wait on, and what may wait next
 SAMPLES = device.SAMPLES
 # While its reader holds a socket, Linux sends one ACK for what arrives, whatever the policy.
 EXACT = {"tcp_backlog_ack_defer": 0}
@@ -267,7 +268,7 @@ class Costs:
 
     segment_sent: float  # TCP's output, down to the queue of the device
     segment_received: float  # from the delay line and the device to the socket, by stock's code
-    policy: float  # more than that where a policy judges the segment
+    policy: float  # more than that with a policy, for each of its questions
     ack_sent: float
     ack_received: float
     acknowledged_kib: float
@@ -333,15 +334,15 @@ def costs(rows: Sequence[Row]) -> Costs:
     ack, acknowledged_kib = _both(
         times("acks"), times("kib"), instructions("receive_ack", "backlog")
     )
-    judged = each("receive_segment", times("segments"))
     by_stock = stock["receive_segment"].instructions / stock["segments"].times
+    by_policies = sum(instructions("receive_segment")) - by_stock * sum(times("segments"))
     calls = [w + r for w, r in zip(times("tcp_sendmsg()"), times("tcp_recvmsg()"), strict=True)]
     # The program also looks at its sockets, as often in a short run as in a long one.
     wake_up, _ = _both(calls, times("samples"), instructions("program", "call", "switch", "other"))
     return Costs(
         segment_sent=each("send_segment", times("segments")),
         segment_received=by_stock + line_segment,
-        policy=judged - by_stock,
+        policy=by_policies / (QUESTIONS * sum(times("acks"))),
         ack_sent=each("send_ack", times("acks")),
         ack_received=ack + line_ack,
         acknowledged_kib=acknowledged_kib,
@@ -454,7 +455,7 @@ def write_links(machine: str) -> None:
     found = costs_of(machine)
     said = (
         f"segment sent {found.segment_sent:.0f}, received {found.segment_received:.0f}, "
-        f"and {found.policy:.0f} where a policy judges it; ACK sent {found.ack_sent:.0f}, "
+        f"and {found.policy:.0f} for a question to a policy; ACK sent {found.ack_sent:.0f}, "
         f"received {found.ack_received:.0f} and {found.acknowledged_kib:.0f} for each KiB; "
         f"KiB written {found.write_kib:.0f}, read {found.read_kib:.0f}; "
         f"a call with its wake-up {found.wake_up:.0f}."

@@ -117,6 +117,7 @@ struct aw_conn {
 	aw_u32 unacked_bytes; /* after the last segment */
 	aw_u8 news;           /* enum aw_news */
 	aw_u8 unbounded;      /* 1: no flight or window bounds an order */
+	aw_u16 questions;     /* asked of the policy, modulo 2^16 */
 	aw_u64 host_state[AW_HOST_STATE_MAX_BYTES / 8];
 	aw_u64 state[AW_STATE_MAX_BYTES / 8]; /* the policy's, zeroed at init */
 };

@@ -99,7 +99,7 @@ fn a_verdict_and_a_connection_look_the_same_from_both_sides() {
         "owed_since_ns" = owed_since_ns, "due_ns" = due_ns, "pending" = pending, "order" = order,
         "account" = account, "flight" = flight, "compress" = compress,
         "unacked_bytes" = unacked_bytes, "news" = news, "unbounded" = unbounded,
-        "host_state" = host_state, "state" = state,
+        "questions" = questions, "host_state" = host_state, "state" = state,
     });
     mirror!("aw_order" = RawOrder { "bytes" = bytes, "delay_ns" = delay_ns });
     mirror!("aw_account" = RawAccount {

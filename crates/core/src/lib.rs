@@ -273,6 +273,7 @@ struct RawConn {
     unacked_bytes: u32,
     news: u8,
     unbounded: u8,
+    questions: u16,
     host_state: [u64; HOST_STATE_MAX_BYTES / 8],
     state: [u64; STATE_MAX_BYTES / 8],
 }
@@ -494,6 +495,11 @@ impl Conn {
     #[inline]
     pub fn may_wait_bytes(&self, own_bytes: u32) -> u32 {
         self.raw.order.bytes.checked_sub(1).unwrap_or(own_bytes)
+    }
+
+    /// How often the policy was asked, modulo 2^16.
+    pub fn questions(&self) -> u16 {
+        self.raw.questions
     }
 
     /// The observable values of the policy's current state; empty if there are none.

@@ -117,19 +117,11 @@ struct GroupState {
 struct Served<'a> {
     now: u64,
     flows: &'a [Flow],
-    groups: &'a [GroupState],
 }
 
 impl Flows for Served<'_> {
     fn turn(&self, who: EndpointId) -> TurnBytes {
         self.flows[who.flow as usize].turn_bytes(who.role, self.now)
-    }
-
-    fn is_judged(&self, segment: &Packet) -> bool {
-        self.flows.get(segment.flow as usize).is_some_and(|flow| {
-            let policies = &self.groups[flow.group as usize].policies;
-            policies[flow.target(segment)].policy().is_some()
-        })
     }
 }
 
@@ -649,14 +641,14 @@ impl<'a> Engine<'a> {
     /// Submits work to a host's processor.
     fn submit(&mut self, side: Side, work: Work) {
         let side = processor(self.scenario, side);
-        let flows = Served { now: self.now, flows: &self.flows, groups: &self.groups };
+        let flows = Served { now: self.now, flows: &self.flows };
         if let Some(at) = self.hosts[side as usize].submit(self.now, work, &flows) {
             self.heap.push(at, SimEvent::Host(side));
         }
     }
 
     fn on_host(&mut self, side: Side) {
-        let flows = Served { now: self.now, flows: &self.flows, groups: &self.groups };
+        let flows = Served { now: self.now, flows: &self.flows };
         let (work, next) = self.hosts[side as usize].wake(self.now, &flows);
         if let Some(at) = next {
             self.heap.push(at, SimEvent::Host(side));
@@ -674,7 +666,7 @@ impl<'a> Engine<'a> {
 
     /// Restarts the processor after an application turn unless the turn already queued work.
     fn resume(&mut self, side: Side) {
-        let flows = Served { now: self.now, flows: &self.flows, groups: &self.groups };
+        let flows = Served { now: self.now, flows: &self.flows };
         if let Some(at) = self.hosts[side as usize].resume(self.now, &flows) {
             self.heap.push(at, SimEvent::Host(side));
         }
@@ -724,7 +716,12 @@ impl<'a> Engine<'a> {
 
     #[inline]
     fn finish_response(&mut self, id: EndpointId, asks: bool) {
-        let side = self.flows[id.flow as usize].ends[id.role].side;
+        let end = &mut self.flows[id.flow as usize].ends[id.role];
+        let side = end.side;
+        let host = &mut self.hosts[processor(self.scenario, side) as usize];
+        if host.charges_questions() {
+            host.charge_questions(end.rx.new_questions());
+        }
         if !self.out.is_empty() {
             self.send_out(side);
         }

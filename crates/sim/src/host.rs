@@ -30,8 +30,6 @@ pub struct TurnBytes {
 pub trait Flows {
     /// Bytes that an application would read and write in its turn now.
     fn turn(&self, who: EndpointId) -> TurnBytes;
-    /// Whether an ACK policy, and not the kernel's own code, judges this segment.
-    fn is_judged(&self, segment: &Packet) -> bool;
 }
 
 pub struct Host {
@@ -54,6 +52,8 @@ pub struct Host {
     wake_ns: u64,
     /// Time at which arrivals gathered by interrupt moderation are delivered.
     gathered_ns: u64,
+    /// Processor time of policies that were asked, not yet charged: the next work takes longer by it.
+    asked_ns: u64,
     busy_ns: u64,
     dropped: u64,
     active: bool,
@@ -74,6 +74,7 @@ impl Host {
             in_service: None,
             wake_ns: NEVER,
             gathered_ns: 0,
+            asked_ns: 0,
             busy_ns: 0,
             dropped: 0,
             active,
@@ -118,6 +119,18 @@ impl Host {
     /// Whether bulk writing takes a turn.
     pub fn charges_writing(&self) -> bool {
         self.costs.process.write_ns + self.costs.process.write_kib_ns > 0
+    }
+
+    /// Whether questions to a policy take time.
+    #[inline]
+    pub fn charges_questions(&self) -> bool {
+        self.costs.policy_ns > 0
+    }
+
+    /// A policy was asked so many times. The answers are known at once; the time that they take is
+    /// added to the processor's next work.
+    pub fn charge_questions(&mut self, count: u16) {
+        self.asked_ns += u64::from(count) * self.costs.policy_ns;
     }
 
     /// Adds work. Some(time): call `wake` at that time.
@@ -170,23 +183,16 @@ impl Host {
         } else {
             let p = self.received.pop_front()?;
             self.handled += u32::from(!self.asking.is_empty());
-            let cost = self.received_ns(&p, flows) + self.acknowledging_ns(&p);
+            let received_ns =
+                if p.is_pure_ack() { self.costs.ack_received_ns } else { self.costs.data_received_ns };
+            let cost = received_ns + self.acknowledging_ns(&p);
             (Work::Received(p), cost)
         };
+        let cost = cost + std::mem::take(&mut self.asked_ns);
         self.busy_ns += cost;
         self.in_service = Some(work);
         self.wake_ns = now + cost;
         Some(self.wake_ns)
-    }
-
-    /// Processor time of an arrival, without the cost of the data that it acknowledges.
-    fn received_ns(&self, p: &Packet, flows: &impl Flows) -> u64 {
-        let c = &self.costs;
-        if p.is_pure_ack() {
-            return c.ack_received_ns;
-        }
-        let is_judged = c.policy_ns > 0 && flows.is_judged(p);
-        c.data_received_ns + if is_judged { c.policy_ns } else { 0 }
     }
 
     /// Processor time of the data that this packet acknowledges for the first time.

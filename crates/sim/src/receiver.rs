@@ -71,6 +71,8 @@ pub struct Receiver {
     tune_since_ns: u64,
     tune_space: u64,
     conn: Conn,
+    /// Questions to the policy that the processor was charged for, modulo 2^16.
+    charged_questions: u16,
     /// Random numbers of the policy; None: it uses none.
     rng: Option<Rng>,
     ack_delay_max_us: u32,
@@ -163,6 +165,7 @@ impl Receiver {
             tune_since_ns: now,
             tune_space: u64::from(mss) * 10,
             conn: setup.policy.connect(&start),
+            charged_questions: 0,
             rng: setup.policy.policy().is_some_and(|p| p.uses_random()).then_some(rng),
             ack_delay_max_us: (cfg.ack_delay_max_ns / 1000) as u32,
             unacked: Vec::new(),
@@ -204,6 +207,12 @@ impl Receiver {
         self.tune_since_ns = now;
         self.read_credit_ns = now;
         self.last_data_ns = now;
+    }
+
+    /// How often the policy was asked since the last call.
+    pub fn new_questions(&mut self) -> u16 {
+        let asked = self.conn.questions();
+        asked.wrapping_sub(std::mem::replace(&mut self.charged_questions, asked))
     }
 
     /// The observable values of the policy's state.

@@ -310,8 +310,8 @@ keys! {
         pub acknowledged_kib_ns: u64 [0..=S],
         /// processor time per ACK sent
         pub ack_sent_ns: u64 [0..=S],
-        /// additional processor time per data segment received, with a policy
-        // A host alone is the kernel's own code.
+        /// processor time per question to a policy
+        // A host alone asks none.
         pub policy_ns: u64 [0..=S],
         /// largest send buffer of a connection; absent: no limit
         pub send_buffer_max_bytes: Option<u64> [256..=BUFFER_MAX],

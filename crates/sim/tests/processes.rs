@@ -6,7 +6,7 @@ mod scenes;
 
 use ackwise_link as _;
 use scenes::{acks, group, only_flow, ruler, run, sent, trace, MS, MSS, S, US};
-use serde_json::json;
+use serde_json::{json, Value};
 
 /// Packets that arrive practically together: 1 us each, 1 ms of delay each way.
 fn at_once() -> serde_json::Value {
@@ -214,15 +214,20 @@ fn an_ack_costs_by_what_it_acknowledges() {
 }
 
 #[test]
-fn judging_a_segment_costs_what_a_policy_takes_and_the_kernels_own_code_nothing() {
-    let busy = |policy: &str| {
-        let g = group(json!({ "policy": { "name": policy }, "app": { "kind": "bulk", "bytes": 50 * MSS } }));
+fn a_question_costs_what_a_policy_takes_and_the_kernels_own_code_asks_none() {
+    let busy = |policy: Value| {
+        let g = group(json!({ "policy": policy, "app": { "kind": "bulk", "bytes": 50 * MSS } }));
         let mut path = at_once();
         path["client"] = json!({ "data_received_ns": 3 * US, "policy_ns": 2 * US });
         run(&ruler(path, &[g])).client.cpu_busy_ns
     };
-    assert_eq!(busy("linux"), 50 * 3 * US);
-    assert_eq!(busy("delayed"), 50 * (3 + 2) * US);
+    assert_eq!(busy(json!({ "name": "linux" })), 50 * 3 * US);
+    // One question before the first segment, then two for each ACK: may it wait, and what is next.
+    for segments in [1, 2, 5] {
+        let p = json!({ "name": "delayed", "host": "rfc", "params": { "segments": segments } });
+        let questions = 1 + 2 * (50 / segments);
+        assert_eq!(busy(p), (50 * 3 + questions * 2) * US);
+    }
 }
 
 #[test]

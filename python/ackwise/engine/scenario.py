@@ -343,7 +343,7 @@ class Host:
     ack_sent_ns: int = 0
     """processor time per ACK sent"""
     policy_ns: int = 0
-    """additional processor time per data segment received, with a policy"""
+    """processor time per question to a policy"""
     send_buffer_max_bytes: int | None = None
     """largest send buffer of a connection; absent: no limit"""
     recv_buffer_max_bytes: int | None = None
