@@ -159,6 +159,9 @@ pub struct Engine<'a> {
     access: Option<Access>,
     /// Number of links that a packet crosses: the shared one, or one between two access links.
     hops: u8,
+    /// Whether one access link alone feeds each direction of the shared link, so that the future of a
+    /// packet is known when it leaves its host.
+    has_one_feeder: bool,
     /// Hosts by `Side`.
     hosts: [Host; 2],
     flows: Vec<Flow>,
@@ -222,6 +225,14 @@ impl<'a> Engine<'a> {
         }
         let channel = |spec, way| Channel::new(spec, scenario.mtu_bytes, seed, 1 << 41 | way as u64);
         let channels = [channel(&scenario.down, DOWN), channel(&scenario.up, UP)];
+        let pings = Pings::new(scenario);
+        let is_one_flow = pings.is_none() && scenario.groups.iter().map(|g| g.count).eq([1]);
+        // A series and a tap look at links in between.
+        let is_looked_at = tap.is_some() || scenario.series_interval_ns > 0;
+        let has_one_feeder = scenario.access.is_some()
+            && is_one_flow
+            && !is_looked_at
+            && channels.iter().all(Channel::is_plain);
         let mut engine = Engine {
             scenario,
             now: 0,
@@ -233,10 +244,11 @@ impl<'a> Engine<'a> {
             channels,
             access: scenario.access.as_ref().map(|a| Access::new(a.rate_bps, a.delay_ns)),
             hops: if scenario.access.is_some() { 3 } else { 1 },
+            has_one_feeder,
             hosts: [Host::new(&scenario.client), Host::new(&scenario.server)],
             flows: Vec::new(),
             groups,
-            pings: Pings::new(scenario),
+            pings,
             late: Vec::new(),
             medium_busy: false,
             medium_turn: 0,
@@ -612,10 +624,31 @@ impl<'a> Engine<'a> {
     #[inline(always)]
     fn depart(&mut self, packet: Box<Packet>) {
         self.pass_tap(if packet.down { Place::Server } else { Place::Client }, &packet);
-        if self.access.is_some() {
+        if self.has_one_feeder {
+            self.cross_all_links(packet);
+        } else if self.access.is_some() {
             self.enter_access(packet);
         } else {
             self.put_on_only_link(packet);
+        }
+    }
+
+    /// Sends a packet over its access link and, as no other link's packets can come before it there,
+    /// over the shared link.
+    #[inline(never)]
+    fn cross_all_links(&mut self, mut packet: Box<Packet>) {
+        let Some(access) = &mut self.access else { return };
+        let crossing = access.enqueue(self.now, &packet);
+        if crossing.arrival_ns > self.scenario.duration_ns {
+            self.heap.push_packet(crossing, packet); // stays on its way
+            return;
+        }
+        self.hops_done += 1;
+        self.events_saved += 1;
+        packet.hop += 1;
+        let channel = if packet.down { DOWN } else { UP };
+        if let Some(crossing) = self.channels[channel].cross(crossing.arrival_ns, &packet) {
+            self.schedule_arrival(packet, crossing);
         }
     }
 

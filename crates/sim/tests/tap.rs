@@ -87,6 +87,33 @@ fn a_router_stands_between_access_link_and_shared_link() {
     assert_eq!((opened.mss_bytes, opened.up, opened.sack), (960, false, false));
 }
 
+#[test]
+fn a_run_whose_links_are_crossed_in_one_step_is_the_run_with_each_step_on_its_own() {
+    // A tap looks at every link, so that each hop is an event. Short queues drop; a host that takes
+    // time sends in steps; ends of runs cut packets off on each of the links.
+    let mut dropped = 0;
+    for n in 0..60u64 {
+        let pick = |all: &[u64], every: u64| all[(n / every) as usize % all.len()];
+        let path = json!({
+            "seed": n,
+            "duration_ns": 400 * MS + n * 7_654_321,
+            "down": { "rate_bps": (pick(&[8_000_000, 20_000_000, 100_000_000], 1)), "queue_packets": 5 + n },
+            "up": { "rate_bps": (pick(&[100_000_000, 2_000_000], 1)), "queue_packets": 3 + n / 2 },
+            "access": { "rate_bps": (pick(&[8_000_000, 50_000_000, 1_000_000_000], 3)), "delay_ns": MS },
+            "server": { "data_sent_ns": n / 30 * 5_000 },
+        });
+        let policy = ["every", "linux", "delayed", "dynamic"][n as usize / 9 % 4];
+        let direction = ["down", "up"][n as usize / 5 % 2];
+        let over = json!({ "policy": { "name": policy }, "direction": direction });
+        let scenario = ruler(path, &[group(over)]);
+        let stepwise = run_tapped(&scenario, None, Some(&mut Seen::default())).unwrap();
+        let at_once = run(&scenario);
+        assert_eq!(to_string(&at_once).unwrap(), to_string(&stepwise).unwrap(), "{}", text(&scenario));
+        dropped += at_once.down.dropped_queue + at_once.up.dropped_queue;
+    }
+    assert!(dropped > 100, "{dropped}");
+}
+
 /// Departures from the server: payload and PSH; from the client: the window.
 #[derive(Default)]
 struct Left {
