@@ -12,6 +12,8 @@ from ackwise.errors import InputError, quoted, suggestion
 ALL = "all"
 # The host without a policy: on a kernel, its own code.
 STOCK = "linux"
+# The host of papers, which has arrivals and no protocol: not a receiver among others.
+MODEL = "model"
 HOST_KEY, CLAMP_KEY = "host", "clamp"
 # What bounds an order: a quarter of flight and window, or, as published, only its delay.
 CLAMPS = ("flight", "none")
@@ -125,10 +127,12 @@ def parse(spec: str, where: str) -> PolicyChoice:
 
 
 def parse_all(specs: Iterable[str], where: str) -> list[PolicyChoice]:
-    """Several policies; `all` means each of the engine's. A repeated policy is an error."""
+    """Several policies; `all` means each of the engine's that is a receiver of TCP. A repeated policy
+    is an error."""
     chosen: list[PolicyChoice] = []
+    receivers = [p["name"] for p in engine.policies() if p["name"] != MODEL]
     for spec in specs:
-        wanted = [p["name"] for p in engine.policies()] if spec.strip() == ALL else [spec]
+        wanted = receivers if spec.strip() == ALL else [spec]
         for one in wanted:
             policy = parse(one, where)
             if spec.strip() == ALL and any(c.label == policy.label for c in chosen):
