@@ -19,7 +19,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # What each group of targets runs.
 INPUTS = {
-    "fuzz-core": ("core/*.c", "core/policy/*", "core/host/*", "core/include/**/*.*", "core/test/prop_orders.c"),
+    "fuzz-core": (
+        "core/*.c",
+        "core/policy/*",
+        "core/host/*",
+        "core/include/**/*.*",
+        "core/test/prop_orders.c",
+    ),
     "fuzz-guest": ("linux/fuzz/*.[ch]", "linux/fuzz/seeds/*", "linux/lab/*.[ch]"),
     "fuzz-captures": (
         *("crates/capture/examples/*.rs", "crates/capture/fuzz/src/*.rs"),
