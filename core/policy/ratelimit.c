@@ -39,10 +39,10 @@
  *	the new best; else the rate drops two steps.  [D-25] The paper's step is
  *	one; with the host's clamp, which limits the damage of a step too many,
  *	a step is a factor of two, except for increases after a decrease.
- *	[D-03] Stretching needs an RTT estimate.  [D-20] While stretching, the
- *	quiet timer takes the place of the host's ACKs for pushed data.  [D-28]
- *	An interval that takes twice the best time resets everything.
- *	guard=0 gives the algorithm of the paper.
+ *	[D-03] Stretching needs an RTT estimate and a clamp of more than two
+ *	segments.  [D-20] While stretching, the quiet timer takes the place of the
+ *	host's ACKs for pushed data.  [D-28] An interval that takes twice the best
+ *	time resets everything.  guard=0 gives the algorithm of the paper.
  */
 #include <ackwise/policy.h>
 
@@ -251,6 +251,16 @@ static aw_u64 quiet_ns(const struct aw_seen *seen)
 			  QUIET_MAX_NS);
 }
 
+/* While the clamp lets no more wait than stock does, stock's own rules for pushed data
+ * are better than a timer.  [D-03] [D-20] */
+static bool may_stretch(const struct ratelimit *s, const struct aw_params *p,
+			const struct aw_seen *seen)
+{
+	return s->rate_segments > 1 && seen->rtt_us &&
+	       s->settled_segments > p->value[SETTLE_SEGMENTS] &&
+	       seen->most.bytes > AW_SEGMENTS_ALWAYS * (aw_u64)seen->mss_bytes;
+}
+
 /* [S1.6] [S1.7] */
 static struct aw_order order(void *state, const struct aw_params *p,
 			     const struct aw_seen *seen)
@@ -261,8 +271,7 @@ static struct aw_order order(void *state, const struct aw_params *p,
 	measure(s, p, seen);
 	if (seen->why == AW_WHY_LIMIT)
 		return aw_now(AW_REASON_SEGMENT_COUNT);
-	if (s->rate_segments <= 1 || !seen->rtt_us ||
-	    s->settled_segments <= p->value[SETTLE_SEGMENTS])
+	if (!may_stretch(s, p, seen))
 		return seen->why == AW_WHY_SENT ? aw_order(0, 0)
 						: aw_now(AW_REASON_DELAY_TIMER);
 	if (seen->why == AW_WHY_TIMEOUT) {

@@ -310,6 +310,25 @@ static void no_rtt_no_stretching(void)
 	CHECK(acks == 500, "%u ACKs", acks);
 }
 
+/* Two segments per round trip: the clamp allows what stock does anyway, and stock also
+ * acknowledges pushed data that was read. [D-03] */
+static void a_clamp_of_two_segments_leaves_it_to_stock(void)
+{
+	struct run r = { .h = flow(100) };
+	struct aw_verdict v = { 0 };
+
+	r.h.clamp = 1;
+	sock_open(&r.h);
+	receive(&r, 20000, US(5000));
+	CHECK(sock_observe(&r.h, "rate_segments") > 2, "it would stretch");
+	while (v.action != AW_WAIT) {
+		r.s = (struct step){ IN(r.s.at_ns + US(5000)) };
+		v = sock_step(&r.h, &r.s);
+	}
+	CHECK(v.deadline_ns == r.s.at_ns + MS(40), "stock's time, not %llu ns",
+	      (unsigned long long)(v.deadline_ns - r.s.at_ns));
+}
+
 /* A sender with a window below the rate must not wait for a 40 ms timer. [S1.7]
  * [D-03] */
 static void a_pausing_sender_waits_a_quarter_round_trip(void)
@@ -481,6 +500,7 @@ int main(void)
 	no_rtt_no_stretching();
 	a_pausing_sender_waits_a_quarter_round_trip();
 	no_collapse_below_the_rate();
+	a_clamp_of_two_segments_leaves_it_to_stock();
 	no_ack_by_push_or_read();
 	reads_obey_the_rate();
 	a_long_pause_is_stock_again_for_16_acks();
