@@ -52,7 +52,8 @@ def test_without_timestamps_linux_overrates_the_rtt_and_ratelimit_waits(ackwise:
     asked = (*pair, "--policy", "ratelimit", "--no-cures")
     assert answer(ackwise, *asked)["answer"] == "never"
     told = answer(ackwise, *asked, "--no-timestamps")
-    assert (told["answer"], told["stall"]["reason"]) == ("yes", "quiet")
+    # the wait itself lowers what arrives in an RTT, until the clamp allows two segments
+    assert (told["answer"], told["stall"]["reason"]) == ("yes", "delay-timer")
     assert told["pair"]["timestamps"] is False
 
 
