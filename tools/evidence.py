@@ -37,16 +37,16 @@ DEVICE = ("lab-source", "lab-build", "device-x86", "device-mips")
 NEEDS = {"simulator": (), "linux": LAB, "device": DEVICE, "host": ("host",)}
 
 # Paths that may affect an item, for advice only; `*` also matches `/`.
-CORE = ("core/*.c", "core/host/*", "core/include/*")
+CORE = ("core/policy.c", "core/reason.c", "core/host/*", "core/include/*")
 ENGINE = ("crates/*/src/*.rs",)
 KERNEL = ("linux/patches/*.patch", "linux/config/*", "linux/series", "linux/lab/*")
 IN_LAB = (*CORE, *KERNEL, "python/ackwise/lab/*.py")
 # Policies that an experiment runs; it includes no others.
-POLICIES = {
-    "bottleneck": ("linux",),
-    "deadlock": ("a3", "bsd", "delayed", "csa3"),
+POLICIES: dict[str, tuple[str, ...]] = {
+    "bottleneck": (),
+    "deadlock": ("a3", "delayed", "csa3"),
     "dynamic": ("dynamic", "greedy"),
-    "ratelimit": ("ratelimit", "linux"),
+    "ratelimit": ("ratelimit",),
     "separation": ("every", "delayed"),
 }
 PATHS = {

@@ -292,8 +292,8 @@ class Story:
     port: int = 0  # of the sender; 0: the transfer that is listed first
 
 
-# RFC 1122 and no more: no quickack phase, and no ACK for a window that is used up.
-BY_TIMER = "delayed:segments=2,delay_ms=40,host=rfc"
+# The order and no more: no quickack phase, and no ACK for a window that is used up.
+BY_TIMER = "delayed:segments=2,delay_ms=40,host=model"
 UNSCALED = fixed(65_535, window_scaling=False)
 SERVER_PORT, CLIENT_PORT = 5001, 20_001
 ASK = {"kind": "request-response", "request_bytes": 100}

@@ -48,6 +48,8 @@ POLICIES = (
     "every", "delayed", "delayed:segments=8", "linux", "bsd", "ratelimit", "dynamic", "greedy",
     "a3", "a3fewer", "csa3",
 )  # fmt: skip
+# What the RFCs describe stands on them alone, as the diagnosis follows it.
+STANDING = {"every": ":host=rfc", "delayed": ":host=rfc"}
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def scenario_of(case: Receiver) -> dict[str, Any]:
         file="",
         links=[link],
         workloads=[workload],
-        policies=[parse(case.policy, "--policy")],
+        policies=[parse(f"{case.policy}{STANDING.get(case.policy, '')}", "--policy")],
         baseline="linux",
         seed=case.seed,
         runs=1,

@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: MIT
 //! The hosts and policies of the core's lists, with their parameters.
 
-use crate::{static_str, PARAMS_MAX};
-use std::ffi::{c_char, c_void, CString};
+use std::ffi::{c_char, c_void, CStr, CString};
 use std::fmt;
+
+pub(crate) const PARAMS_MAX: usize = 8;
+
+/// SAFETY: `s` must be a valid NUL-terminated string that is never freed.
+pub(crate) unsafe fn static_str(s: *const c_char) -> &'static str {
+    if s.is_null() {
+        return "";
+    }
+    CStr::from_ptr(s).to_str().unwrap_or("")
+}
 
 #[repr(C)]
 pub(crate) struct RawParam {

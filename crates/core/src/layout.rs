@@ -5,7 +5,7 @@
 //! library itself contains nothing for this.
 
 use super::*;
-use crate::entry::{RawParam, RawValue};
+use crate::entry::{RawParam, RawValue, PARAMS_MAX};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::mem::{align_of, offset_of, size_of};

@@ -14,17 +14,16 @@ mod share;
 
 #[cfg(test)]
 use ackwise_link as _;
+use entry::{static_str, RawHost, RawParams, RawPolicy};
 pub use entry::{Entry, Host, Param, Policy, Value};
-use entry::{RawHost, RawParams, RawPolicy};
 use std::collections::BTreeMap;
-use std::ffi::{c_char, CStr};
+use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
 
 const STATE_MAX_BYTES: usize = 64;
 const HOST_STATE_MAX_BYTES: usize = 24;
-const PARAMS_MAX: usize = 8;
 const VALUES_MAX: usize = 4;
 /// A deadline that never comes.
 pub const NEVER_NS: u64 = u64::MAX;
@@ -291,14 +290,6 @@ extern "C" {
         e: *const Event,
     );
     fn aw_decide(conn: *mut RawConn, e: *const Event) -> RawVerdict;
-}
-
-/// SAFETY: `s` must be a valid NUL-terminated string that is never freed.
-unsafe fn static_str(s: *const c_char) -> &'static str {
-    if s.is_null() {
-        return "";
-    }
-    CStr::from_ptr(s).to_str().unwrap_or("")
 }
 
 /// A receiver's rules in the form that callers write: a policy on a host, or a host alone.
