@@ -19,7 +19,7 @@ use ackwise_core::Resolved;
 use ackwise_link as _;
 use machine::{Machine, Walk};
 pub use machine::{Stall, StallClass};
-pub use pair::{Nagle, Pair, Rule, Socket};
+pub use pair::{Call, Nagle, Pair, Rule, Socket};
 use serde::{Deserialize, Serialize};
 
 /// Whether the pair stalls, and how.
@@ -59,6 +59,7 @@ pub struct PairVerdict {
     pub lasting: bool,
 }
 
+const CALLS_MAX: u64 = 64;
 /// Number of stalls in the second half of a walk that counts as recurring.
 const REPEATED: usize = 2;
 /// Length of a walk in flights (a flight is the most that both buffers allow to be outstanding).
@@ -217,6 +218,16 @@ fn check(pair: &Pair) -> Result<(), String> {
     within("send_buffer_bytes", pair.send_buffer_bytes, 1, 1 << 30)?;
     within("recv_buffer_bytes", pair.recv_buffer_bytes, 256, 1 << 30)?;
     within("write_bytes", pair.write_bytes, 0, 1 << 30)?;
+    if !pair.script.is_empty() {
+        within("script", pair.script.len() as u64, 1, CALLS_MAX)?;
+        for call in &pair.script {
+            let (Call::Write(bytes) | Call::Read(bytes)) = *call;
+            within("script", bytes, 1, 1 << 30)?;
+        }
+        if !pair.script.iter().any(|call| matches!(call, Call::Write(_))) {
+            return Err("script: nothing is written; give at least one write".into());
+        }
+    }
     within("rtt_ns", pair.rtt_ns, 1_000, 60_000_000_000)?;
     if pair.rate_bps != 0 {
         within("rate_bps", pair.rate_bps, 1_000, 10_u64.pow(12))?;

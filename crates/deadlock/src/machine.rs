@@ -2,7 +2,7 @@
 //! State machine of both ends and the wires between them; each step is the earlier of an arrival
 //! and a timer.
 
-use crate::pair::Pair;
+use crate::pair::{Call, Pair};
 use crate::receiver::{Ack, Receiver};
 use crate::sender::{Segment, Sender};
 use ackwise_core::{Reason, Resolved};
@@ -21,6 +21,9 @@ pub enum StallClass {
     /// The last, short segment of a write waits behind the full ones.
     #[serde(rename = "write")]
     Write,
+    /// A write waits for the ACK of the write before it, which would come with the answer to both.
+    #[serde(rename = "request")]
+    Request,
     /// The window is closed, and no ACK announces that it could open.
     #[serde(rename = "window")]
     Window,
@@ -108,6 +111,13 @@ impl Wire {
 #[derive(Clone)]
 pub struct Machine {
     write_bytes: u64,
+    script: Vec<Call>,
+    /// The next call.
+    call: usize,
+    /// Bytes of the answer that the application waits for.
+    awaited: Option<u64>,
+    /// Whether that answer is on its way.
+    answered: bool,
     now_ns: u64,
     tx: Sender,
     rx: Receiver,
@@ -133,7 +143,11 @@ impl Machine {
         };
         let rx = Receiver::new(pair, policy, random, 0);
         let mut machine = Machine {
-            write_bytes: pair.write_bytes,
+            write_bytes: if pair.script.is_empty() { pair.write_bytes } else { 0 },
+            script: pair.script.clone(),
+            call: 0,
+            awaited: None,
+            answered: false,
             now_ns: 0,
             tx: Sender::new(pair, rx.window()),
             rx,
@@ -146,9 +160,38 @@ impl Machine {
             disturbed: false,
             timer_bytes: 0,
         };
-        machine.tx.write(&mut machine.segments);
+        if machine.script.is_empty() {
+            machine.tx.write(&mut machine.segments);
+        } else {
+            machine.run_script();
+        }
         machine.dispatch();
         machine
+    }
+
+    /// The application goes on until a call has to wait.
+    fn run_script(&mut self) {
+        while self.awaited.is_none() && !self.tx.is_blocked() {
+            let Some(&call) = self.script.get(self.call) else { return };
+            self.call = (self.call + 1) % self.script.len();
+            match call {
+                Call::Write(bytes) => {
+                    self.tx.wanted += bytes;
+                    self.tx.write(&mut self.segments);
+                }
+                Call::Read(bytes) => self.awaited = Some(bytes),
+            }
+        }
+        self.answer();
+    }
+
+    /// The server answers once it has read all that was written before.
+    fn answer(&mut self) {
+        let read_all = self.rx.next == self.tx.wanted;
+        if let Some(bytes) = self.awaited.filter(|_| read_all && !self.answered) {
+            self.answered = true;
+            self.rx.answer(self.now_ns, bytes, &mut self.answers);
+        }
     }
 
     /// Period of a free-running timer, whose delay depends on the arrival time of the data. None:
@@ -183,7 +226,9 @@ impl Machine {
             self.data.push_back((at, s));
         }
         for a in self.answers.drain(..) {
-            let at = self.up.arrival_ns(self.now_ns, 0);
+            // an answer fills segments: each has a header of its own
+            let more = a.answer_bytes.saturating_sub(1) / self.tx.mss() * self.up.header_bytes;
+            let at = self.up.arrival_ns(self.now_ns, a.answer_bytes + more);
             self.acks.push_back((at, a));
         }
     }
@@ -225,7 +270,9 @@ impl Machine {
             if let Some((at, s)) = self.data.pop_front() {
                 self.now_ns = at;
                 self.rx.on_segment(at, s.bytes, s.psh, &mut self.answers);
-                if self.rx.next == self.tx.wanted {
+                if !self.script.is_empty() {
+                    self.answer();
+                } else if self.rx.next == self.tx.wanted {
                     // The message is delivered: start the next one.
                     self.tx.wanted += self.write_bytes;
                     self.tx.write(&mut self.segments);
@@ -235,6 +282,10 @@ impl Machine {
             if let Some((at, a)) = self.acks.pop_front() {
                 self.now_ns = at;
                 self.tx.on_ack(a.number, a.window, &mut self.segments);
+                if a.answer_bytes > 0 {
+                    (self.awaited, self.answered) = (None, false);
+                }
+                self.run_script();
             }
         } else {
             stall = self.timer();
@@ -250,7 +301,12 @@ impl Machine {
         let silent = self.rx.deadline_ns == u64::MAX;
         if silent {
             self.now_ns += 1_000_000_000;
-            self.answers.push(Ack { number: self.rx.next, window: self.rx.window(), reason: Reason(0) });
+            self.answers.push(Ack {
+                number: self.rx.next,
+                window: self.rx.window(),
+                reason: Reason(0),
+                answer_bytes: 0,
+            });
         } else {
             self.now_ns = self.rx.deadline_ns;
         }
@@ -280,6 +336,9 @@ impl Machine {
     fn class(&self, held_bytes: u64, open: u64) -> StallClass {
         if self.write_bytes > 0 {
             return StallClass::Write;
+        }
+        if !self.script.is_empty() && held_bytes <= open {
+            return StallClass::Request;
         }
         if held_bytes > open {
             return StallClass::Window;

@@ -18,6 +18,9 @@ pub struct Pair {
     /// one endless stream.
     #[serde(default)]
     pub write_bytes: u64,
+    /// What the application does over and over, in place of `write_bytes`; empty: as that says.
+    #[serde(default)]
+    pub script: Vec<Call>,
     pub policy: PolicyChoice,
     /// Whether segments carry timestamps (RFC 7323). Without them a Linux receiver uses the time of
     /// a whole window as the RTT (tcp_rcv_rtt_measure), an overestimate where the sender keeps less
@@ -42,6 +45,15 @@ pub struct Pair {
 
 fn yes() -> bool {
     true
+}
+
+/// One call of the application, bytes. The server reads all that was written so far, and answers a
+/// `Read` at once, in one piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Call {
+    Write(u64),
+    Read(u64),
 }
 
 /// A rule of the endpoints that the source's equations leave out.

@@ -12,6 +12,8 @@ pub struct Ack {
     pub number: u64,
     pub window: u64,
     pub reason: Reason,
+    /// Bytes of the answer that carries it; 0: a pure ACK.
+    pub answer_bytes: u64,
 }
 
 /// Linux's only measurement of the RTT without timestamps (tcp_rcv_rtt_measure): the shortest time
@@ -123,7 +125,7 @@ impl Receiver {
         open.max(if sliver { 0 } else { free >> self.scale << self.scale })
     }
 
-    fn ask(&mut self, kind: EventKind, now_ns: u64, bytes: u32, psh: bool) {
+    fn ask(&mut self, kind: EventKind, now_ns: u64, bytes: u32, flags: u16) {
         let mut e = Event::new(kind, now_ns);
         e.random = self.random;
         e.bytes = bytes;
@@ -136,7 +138,7 @@ impl Receiver {
         e.mss_max_bytes = self.mss;
         e.rtt_us = self.rtt_us;
         e.rto_us = self.rto_us;
-        e.flags = if psh { flag::PSH } else { 0 };
+        e.flags = flags;
         let verdict = self.conn.decide(&e);
         (self.deadline_ns, self.owed) = match verdict.action {
             Action::Nothing => (u64::MAX, None),
@@ -149,8 +151,8 @@ impl Receiver {
         if let Some(reason) = self.owed {
             self.window = self.offer();
             self.acked = self.next;
-            out.push(Ack { number: self.next, window: self.window, reason });
-            self.ask(EventKind::AckSent, now_ns, 0, false);
+            out.push(Ack { number: self.next, window: self.window, reason, answer_bytes: 0 });
+            self.ask(EventKind::AckSent, now_ns, 0, 0);
         }
     }
 
@@ -165,17 +167,25 @@ impl Receiver {
             clock.on_data(now_ns, self.next, self.window);
             self.rtt_us = clock.least_us.unwrap_or(self.rtt_us);
         }
-        self.ask(EventKind::Data, now_ns, bytes, psh);
+        self.ask(EventKind::Data, now_ns, bytes, if psh { flag::PSH } else { 0 });
         if self.ack_first {
             self.acknowledge(now_ns, out);
         }
         self.read = self.next;
-        self.ask(EventKind::AppRead, now_ns, bytes, false);
+        self.ask(EventKind::AppRead, now_ns, bytes, 0);
         self.acknowledge(now_ns, out);
     }
 
+    /// The application answers what it has read: the ACK goes with it.
+    pub fn answer(&mut self, now_ns: u64, answer_bytes: u64, out: &mut Vec<Ack>) {
+        self.window = self.offer();
+        self.acked = self.next;
+        out.push(Ack { number: self.next, window: self.window, reason: Reason(0), answer_bytes });
+        self.ask(EventKind::AckSent, now_ns, 0, flag::PIGGYBACK);
+    }
+
     pub fn on_deadline(&mut self, now_ns: u64, out: &mut Vec<Ack>) {
-        self.ask(EventKind::Deadline, now_ns, 0, false);
+        self.ask(EventKind::Deadline, now_ns, 0, 0);
         self.acknowledge(now_ns, out);
     }
 }

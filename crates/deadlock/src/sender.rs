@@ -52,16 +52,28 @@ impl Sender {
             una: 0,
             nxt: 0,
             written: 0,
-            wanted: if pair.write_bytes > 0 { pair.write_bytes } else { u64::MAX },
+            wanted: match (pair.script.is_empty(), pair.write_bytes) {
+                (false, _) => 0,
+                (true, 0) => u64::MAX,
+                (true, bytes) => bytes,
+            },
             window_end: window,
             largest_window: window,
             short_end: 0,
-            each: if pair.write_bytes > 0 { pair.write_bytes } else { WRITE_BYTES },
+            each: match (pair.script.is_empty(), pair.write_bytes) {
+                (false, _) => u64::MAX, // each call ends where the buffer does
+                (true, 0) => WRITE_BYTES,
+                (true, bytes) => bytes,
+            },
         }
     }
 
+    fn free(&self) -> u64 {
+        self.buffer - (self.written - self.una).min(self.buffer)
+    }
+
     fn room(&self) -> u64 {
-        (self.buffer - (self.written - self.una).min(self.buffer)).min(self.wanted - self.written)
+        self.free().min(self.wanted - self.written)
     }
 
     /// Processes an ACK; segments that leave because of it are pushed to `out`.
@@ -154,9 +166,14 @@ impl Sender {
             }
     }
 
-    /// (unsent bytes that may not leave, bytes that the writer could add, remaining window).
+    /// Whether the writer still waits for room.
+    pub fn is_blocked(&self) -> bool {
+        self.written < self.wanted
+    }
+
+    /// (unsent bytes that may not leave, free bytes in the send buffer, remaining window).
     pub fn held(&self) -> (u64, u64, u64) {
-        (self.written - self.nxt, self.room(), self.window_end.saturating_sub(self.nxt))
+        (self.written - self.nxt, self.free(), self.window_end.saturating_sub(self.nxt))
     }
 
     pub fn mss(&self) -> u64 {

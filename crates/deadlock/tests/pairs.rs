@@ -2,7 +2,7 @@
 //! The published pairs, and properties that hold for all of them.
 
 use ackwise_core::PolicyChoice;
-use ackwise_deadlock::{judge, Answer, Nagle, Pair, Socket, StallClass};
+use ackwise_deadlock::{judge, Answer, Call, Nagle, Pair, Socket, StallClass};
 use ackwise_link as _;
 
 const TABLE: &str = include_str!("../../../experiments/ackwise_experiments/reference/a3_table_15_1.csv");
@@ -15,6 +15,7 @@ fn pair(send_kib: u64, recv_kib: u64, policy: &str) -> Pair {
         nagle: Nagle::Bsd43,
         socket: Socket::Bsd43,
         write_bytes: 0,
+        script: Vec::new(),
         policy: PolicyChoice::new(policy),
         timestamps: true,
         rtt_ns: 1_000_000,
@@ -122,4 +123,41 @@ fn a_pair_that_cannot_be_is_refused() {
     refused(pair(0, 4, "bsd"), "send_buffer_bytes");
     refused(Pair { rtt_ns: 0, ..pair(4, 4, "bsd") }, "rtt_ns");
     assert!(judge(&pair(4, 4, "bds")).is_err());
+}
+
+/// Two hosts as Linux ships them, and what the client does in each turn.
+fn turns(script: &[Call]) -> Pair {
+    Pair {
+        mss_bytes: 1448,
+        send_buffer_bytes: 2_500_000,
+        recv_buffer_bytes: 131_072,
+        nagle: Nagle::Minshall,
+        socket: Socket::Linux,
+        script: script.to_vec(),
+        ..pair(1, 1, "linux")
+    }
+}
+
+#[test]
+fn write_write_read_waits_for_the_delayed_ack() {
+    use Call::{Read, Write};
+    let stalls = [vec![Write(100), Write(100), Read(1)], vec![Write(100), Write(1348), Read(100_000)]];
+    for script in stalls {
+        let verdict = judge(&turns(&script)).unwrap();
+        assert_eq!(verdict.answer, Answer::Yes, "{script:?}");
+        assert_eq!(verdict.class, Some(StallClass::Request));
+        // tcp_delack_min: in each turn the ACK waits for an answer that does not come
+        assert_eq!((verdict.shortest_ns, verdict.longest_ns), (40_000_000, 40_000_000));
+        let turn: u64 = script.iter().map(|c| if let Write(n) = c { *n } else { 0 }).sum();
+        assert_eq!(verdict.bytes_per_stall, turn as f64);
+        assert_eq!(judge(&Pair { nagle: Nagle::Off, ..turns(&script) }).unwrap().answer, Answer::Never);
+    }
+    // one write, or an answer to each, or a full segment first, which Minshall's rule lets pass
+    for script in [
+        vec![Write(200), Read(1)],
+        vec![Write(100), Read(1), Write(100), Read(1)],
+        vec![Write(1448), Write(100), Read(1)],
+    ] {
+        assert_eq!(judge(&turns(&script)).unwrap().answer, Answer::Never, "{script:?}");
+    }
 }

@@ -11,15 +11,17 @@ from ackwise import __version__
 from ackwise.cli import options
 from ackwise.cli.options import OneOf, Quantity
 from ackwise.cli.shape import Command, group, option, others
-from ackwise.errors import InputError
+from ackwise.errors import InputError, quoted
 
 if TYPE_CHECKING:
-    from ackwise.deadlock import Cure, Pair
+    from ackwise.deadlock import Call, Cure, Pair
     from ackwise.engine.stalls import Verdict
     from ackwise.results.console import Console
 
 SCHEMA_VERSION = 1
 _MSS_BYTES_MAX = 65_535
+_CALLS_MAX = 64
+_SIZE = Quantity("SIZE", 1, 1 << 30, bare="B")
 _RTT_NS_MIN = 1_000
 _TEXT = """\
 Checks whether Nagle's algorithm on the sender and delayed ACKs on the receiver can leave both hosts
@@ -34,8 +36,35 @@ ackwise deadlock --mss 9148 --send-buffer 16KiB --recv-buffer 40KiB \\
     --nagle bsd43 --socket bsd43 --policy bsd
 ackwise deadlock --link loopback --send-buffer 64KiB --recv-buffer 64KiB --policy delayed
 ackwise deadlock --mss 1460 --write 2000 --send-buffer 64KiB --recv-buffer 64KiB --nagle bsd43
+ackwise deadlock --mss 1448 --script 'write 100, write 100, read 1KiB'   # two writes, then an answer
 ackwise deadlock --mss 536 --send-buffer 1KiB --recv-buffer 4KiB --policy delayed --json
 """
+
+
+class _Script(click.ParamType):
+    """`write SIZE` and `read SIZE`, with commas between them."""
+
+    name = "CALLS"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from ackwise.deadlock import Call
+
+        if not isinstance(value, str):
+            return value
+        calls = []
+        for text in value.split(","):
+            word, _, size = text.strip().partition(" ")
+            if word not in ("write", "read") or not size.strip():
+                raise InputError(
+                    f"--script: {quoted(text.strip())} is not a call; give `write SIZE` or "
+                    "`read SIZE`, with commas between them"
+                )
+            calls.append(Call(word, _SIZE.convert(size.strip(), param, ctx)))
+        if not any(one.call == "write" for one in calls):
+            raise InputError("--script: writes nothing; give at least one `write SIZE`")
+        if len(calls) > _CALLS_MAX:
+            raise InputError(f"--script: {len(calls)} calls; give at most {_CALLS_MAX}")
+        return tuple(calls)
 
 
 @dataclass(frozen=True)
@@ -49,6 +78,7 @@ class _Ends:
     socket: str
     policy: str
     write: int | None
+    script: "tuple[Call, ...]"
     no_timestamps: bool
     link: str | None
     rtt: int | None  # ns
@@ -68,6 +98,7 @@ def _pair(asked: _Ends) -> "Pair":
         nagle=asked.nagle,
         socket=asked.socket,
         write_bytes=asked.write or 0,
+        script=asked.script,
         timestamps=not asked.no_timestamps,
     )
     if asked.link:
@@ -103,6 +134,7 @@ def document(
             "nagle": pair.nagle,
             "socket": pair.socket,
             "write_bytes": pair.write_bytes,
+            "script": [asdict(one) for one in pair.script],
             "timestamps": pair.timestamps,
             "policy": pair.policy.label,
             "rtt_ns": pair.rtt_ns,
@@ -126,6 +158,9 @@ def document(
         "start_stalled_ns": verdict["start_ns"],
         "bytes_per_stall": number(verdict["bytes_per_stall"]) or None,
         "goodput_bps": number(verdict["goodput_bps"]),
+        "turns_per_s": number(verdict["goodput_bps"] / 8 / pair.turn_bytes)
+        if pair.script
+        else None,
         "goodput_every_bps": number(every_bps),
         "cures": [asdict(c) | {"goodput_bps": number(c.goodput_bps)} for c in cures],
     }
@@ -138,7 +173,7 @@ def _shown(value: float, unit: str) -> str:
     return f"{value / scale:.3g} {name}"
 
 
-def _print(console: "Console", found: dict[str, Any]) -> None:
+def _print(console: "Console", found: dict[str, Any], covers: str) -> None:
     from rich.text import Text
 
     from ackwise import deadlock
@@ -147,6 +182,10 @@ def _print(console: "Console", found: dict[str, Any]) -> None:
     pair, stall = found["pair"], found["stall"]
     answer = deadlock.ANSWERS[found["answer"]]
     calm = found["answer"] in deadlock.CALM
+    console.print(
+        Text(f"{covers}; no loss, no limit by the congestion window, a reader that reads at once"),
+        soft_wrap=True,
+    )
     head = f"{'does not stall' if calm else 'STALLS'}: {answer}"
     console.print(Text(head, style="bold green" if calm else "bold red"), soft_wrap=True)
 
@@ -174,6 +213,8 @@ def _print(console: "Console", found: dict[str, Any]) -> None:
         f"{_shown(left, 'bit/s')}; {_shown(every, 'bit/s')} if each segment were acknowledged "
         f"(RTT {units.show(pair['rtt_ns'], units.TIME)}, {_shown(pair['rate_bps'], 'bit/s')})",
     )
+    if found["turns_per_s"]:
+        line("turns", f"{found['turns_per_s']:.3g} a second")
     met = [n for n in ("1", "2") if found[f"equation_{n}"]]
     line("the paper", f"equation {' and '.join(met)} met" if met else "neither equation is met")
     if calm:
@@ -203,15 +244,15 @@ def _print(console: "Console", found: dict[str, Any]) -> None:
         "--send-buffer",
         type=Quantity("SIZE", 1, 1 << 30, bare="B"),
         metavar="SIZE",
-        required=True,
-        help="sender's send buffer",
+        default="4MiB",
+        help="sender's send buffer; 4MiB is as far as Linux grows it",
     ),
     option(
         "--recv-buffer",
         type=Quantity("SIZE", 256, 1 << 30, bare="B"),
         metavar="SIZE",
-        required=True,
-        help="receiver's receive buffer, fixed",
+        default="128KiB",
+        help="receiver's receive buffer, fixed; 128KiB is what Linux begins with",
     ),
     option(
         "--nagle",
@@ -237,6 +278,15 @@ def _print(console: "Console", found: dict[str, Any]) -> None:
         type=Quantity("SIZE", 1, 1 << 30, bare="B"),
         metavar="SIZE",
         help="size of each message the application writes",
+        show_default="one endless stream",
+    ),
+    option(
+        "--script",
+        type=_Script(),
+        metavar="CALLS",
+        default=(),
+        help="what the application does in each turn: up to 64 of `write SIZE` and `read SIZE`, "
+        "with commas between them; a read waits for an answer of that size",
         show_default="one endless stream",
     ),
     option(
@@ -279,6 +329,7 @@ def command(ends: _Ends, no_cures: bool, as_json: bool) -> int:
     from ackwise.plans import policy
     from ackwise.results.console import Console
 
+    options.one_of("--write", "--script")
     pair = _pair(ends)
     verdict = deadlock.judge(pair)
     every = replace(pair, policy=policy.parse("every", "--policy"))
@@ -289,5 +340,5 @@ def command(ends: _Ends, no_cures: bool, as_json: bool) -> int:
     if as_json:
         print(json.dumps(found, indent=2))
     else:
-        _print(Console(), found)
+        _print(Console(), found, pair.covers)
     return 0

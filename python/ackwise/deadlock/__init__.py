@@ -30,6 +30,7 @@ CLASSES = {
     "II": "a sub-MSS segment leaves early, and Nagle's algorithm holds the rest",
     "III": "a timer's ACK covers a part, and Nagle's algorithm holds the rest",
     "write": "the last segment of a write is sub-MSS and waits for the ACK of the others",
+    "request": "a write waits for the ACK of the one before it, which the answer to both would carry",
     "window": "the window is closed, and no ACK advertises the space that is free",
 }
 CURING_POLICIES = ("a3", "csa3", "linux", "every")
@@ -44,12 +45,14 @@ KEYS: dict[str, str] = {
     "pair.nagle": "bsd43, minshall or off",
     "pair.socket": "socket layer: linux or bsd43",
     "pair.write_bytes": "size of a message; 0: one endless stream",
+    "pair.script[].call": "write or read, in the order of a turn; no script: as write_bytes says",
+    "pair.script[].bytes": "what is written, or the length of the answer",
     "pair.timestamps": "segments carry RFC 7323 timestamps",
     "pair.policy": "the receiver's policy, as given",
     "pair.rtt_ns": "RTT of the empty path",
     "pair.rate_bps": "rate of the path",
     "answer": "never, at-start, after-disturbance or yes",
-    "class": "I, II, III, write or window; null: it never stalls",
+    "class": "I, II, III, write, request or window; null: it never stalls",
     "meaning": "the class in words; null: it never stalls",
     "equation_1": "S < min(2 MSS, 0.35 R)",
     "equation_2": "S < min(3 MSS, 0.35 R + MSS)",
@@ -64,12 +67,22 @@ KEYS: dict[str, str] = {
     "start_stalled_ns": "their total duration",
     "bytes_per_stall": "mean bytes between stalls; null: stalls do not recur on their own",
     "goodput_bps": "goodput once settled",
+    "turns_per_s": "turns of the script in a second, once settled; null: no script",
     "goodput_every_bps": "goodput of the same pair with a receiver that acknowledges every segment",
     "cures[].change": "one change to the pair, evaluated, after which it does not stall",
     "cures[].option": "the command-line option for this change",
     "cures[].answer": "its answer: never or at-start",
     "cures[].goodput_bps": "its goodput",
 }
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a script: `call` is write or read. The server answers a read at once, when it has
+    read all that was written before."""
+
+    call: str
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -83,6 +96,7 @@ class Pair:
     nagle: str = "minshall"
     socket: str = "linux"
     write_bytes: int = 0
+    script: tuple[Call, ...] = ()  # one turn; in place of write_bytes
     rtt_ns: int = 1_000_000
     rate_bps: int = 100_000_000
     timestamps: bool = True  # RFC 7323; without them Linux uses a window's worth of time as the RTT
@@ -94,10 +108,41 @@ class Pair:
         keys = ("mss_bytes", "send_buffer_bytes", "recv_buffer_bytes", "nagle", "socket")
         more = ("write_bytes", "rtt_ns", "rate_bps", "timestamps", "transfer_bytes")
         return {key: getattr(self, key) for key in keys + more} | {
+            "script": [{one.call: one.bytes} for one in self.script],
             "policy": typed.document(self.policy.for_engine()),
             "header_bytes": HEADER_BYTES,
             "without": list(self.without),
         }
+
+    @property
+    def covers(self) -> str:
+        """What the answer is about."""
+        if self.script:
+            return f"{self.turn}, over and over, answered at once by a server that writes once"
+        if self.write_bytes:
+            return f"messages of {self.write_bytes} B, each written once the last has arrived"
+        return "one endless stream"
+
+    @property
+    def turn(self) -> str:
+        """The script as --script takes it."""
+        return ", ".join(f"{one.call} {one.bytes}" for one in self.script)
+
+    @property
+    def one_write(self) -> "Pair":
+        """The same turn with its adjacent writes in one."""
+        merged: list[Call] = []
+        for one in self.script:
+            if merged and one.call == merged[-1].call == "write":
+                merged[-1] = replace(merged[-1], bytes=merged[-1].bytes + one.bytes)
+            else:
+                merged.append(one)
+        return replace(self, script=tuple(merged))
+
+    @property
+    def turn_bytes(self) -> int:
+        """What one turn of the script writes."""
+        return sum(one.bytes for one in self.script if one.call == "write")
 
     @property
     def equation_1(self) -> bool:
@@ -182,7 +227,10 @@ def cures(pair: Pair) -> Iterator[Cure]:
             yield from tried(
                 f"receiver: policy {name}", f"--policy {name}", replace(pair, policy=chosen)
             )
-    enough = enough_send_buffer(pair)
+    if pair.one_write != pair:
+        merged = pair.one_write
+        yield from tried("sender: one write, not several", f"--script '{merged.turn}'", merged)
+    enough = None if pair.script else enough_send_buffer(pair)
     if enough is not None:
         size = enough.send_buffer_bytes
         yield from tried(

@@ -2,13 +2,17 @@
 """`ackwise deadlock`: its answers are those of simulation and of the published tables."""
 
 import json
+import socket
+import statistics
+import threading
+import time
 from typing import Any
 
 import pytest
 from conftest import Ackwise
 
 from ackwise import deadlock
-from ackwise.deadlock import Pair
+from ackwise.deadlock import Call, Pair
 from ackwise.plans import policy
 from ackwise_experiments import reference
 from ackwise_experiments.deadlock import grid as deadlock_grid
@@ -86,7 +90,95 @@ def test_each_cure_ends_it(ackwise: Ackwise) -> None:
 
 def test_every_key_is_documented(ackwise: Ackwise) -> None:
     told = answer(ackwise, *BSD, "--send-buffer", "16KiB", "--recv-buffer", "40KiB")
-    assert keys(told) == set(deadlock.KEYS) - {"stall"}
+    turns = answer(ackwise, "--mss", "1448", "--script", "write 100, write 100, read 1")
+    assert keys(told) | keys(turns) == set(deadlock.KEYS) - {"stall"}
+
+
+def test_an_answer_says_first_what_it_is_about(ackwise: Ackwise) -> None:
+    for words, about in (
+        ((), "one endless stream; no loss"),
+        (("--write", "100B"), "messages of 100 B, each written once the last has arrived; no loss"),
+        (("--script", "write 100,read 1KiB"), "write 100, read 1024, over and over, answered at"),
+    ):
+        said = ackwise("deadlock", "--mss", "1448", *words)
+        assert said.code == 0, said.err
+        assert said.out.startswith(about)
+        assert "\ndoes not stall: " in said.out
+
+
+def test_two_writes_and_an_answer_stall_and_one_write_ends_it(ackwise: Ackwise) -> None:
+    told = answer(ackwise, "--mss", "1448", "--script", "write 100, write 100, read 1")
+    assert (told["answer"], told["class"], told["bytes_per_stall"]) == ("yes", "request", 200)
+    assert told["turns_per_s"] == pytest.approx(1 / 42e-3, rel=0.01)  # tcp_delack_min, and two RTTs
+    cures = {c["option"]: c["goodput_bps"] / 1600 for c in told["cures"]}
+    assert set(cures) >= {"--script 'write 200, read 1'", "--nagle off", "--policy every"}
+    assert min(cures.values()) > 400
+
+
+def turn_times(script: tuple[Call, ...], *, nodelay: bool) -> list[float]:
+    """Seconds that each turn takes between two sockets of this host."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection(listening.getsockname(), timeout=10)
+        server, _ = listening.accept()
+    server.settimeout(10)
+
+    def serve() -> None:
+        while True:
+            wanted = 0
+            for one in script:
+                if one.call == "write":
+                    wanted += one.bytes
+                    continue
+                while wanted:
+                    came = len(server.recv(wanted))
+                    if not came:
+                        return
+                    wanted -= came
+                server.sendall(bytes(one.bytes))
+
+    serving = threading.Thread(target=serve)
+    serving.start()
+    times = []
+    with client, server:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, nodelay)
+        for _ in range(60):
+            begin = time.monotonic()
+            for one in script:
+                if one.call == "write":
+                    client.sendall(bytes(one.bytes))
+                else:
+                    left = one.bytes
+                    while left:
+                        left -= len(client.recv(left))
+            times.append(time.monotonic() - begin)
+        client.shutdown(socket.SHUT_WR)
+        serving.join()
+    return times
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("nagle", ["minshall", "off"])
+@pytest.mark.parametrize(
+    "calls",
+    [
+        "write 100, write 100, read 1",
+        "write 100, write 5000, read 200",
+        "write 100, write 100, write 100, read 1",
+        "write 200, read 1",
+        "write 100, read 1, write 100, read 1",
+        "write 100, write 100, read 1, write 100, read 1",
+    ],
+)
+def test_this_host_s_kernel_agrees(ackwise: Ackwise, calls: str, nagle: str) -> None:
+    """Two real sockets take as long for each turn as predicted: 40 ms if they wait, next to nothing
+    if not. The first turns are within the quickack phase."""
+    path = ("--mss", "65483", "--rtt", "50us", "--rate", "10gbit")
+    told = answer(ackwise, *path, "--nagle", nagle, "--script", calls, "--no-cures")
+    script = tuple(Call(**one) for one in told["pair"]["script"])
+    median = statistics.median(turn_times(script, nodelay=nagle == "off")[20:])
+    predicted = 1 / told["turns_per_s"]
+    assert (median > 0.03) == (predicted > 0.03) == (told["answer"] == "yes")
+    assert abs(median - predicted) < 0.01
 
 
 def test_the_terminal_says_answer_class_wait_and_cure(ackwise: Ackwise) -> None:
@@ -122,6 +214,13 @@ def test_the_link_gives_what_is_not_given(ackwise: Ackwise) -> None:
         (("--mss", "1460B", "--policy", "delayed:segments=0"), "give 1 to 1024 segments"),
         (("--mss", "1460B", "--rtt", "0ms"), "--rtt: "),
         (("--mss", "1460B", "--nagle", "on"), '--nagle: "on" is not a choice; give one of bsd43,'),
+        (
+            ("--mss", "1448", "--script", "wrte 100"),
+            '--script: "wrte 100" is not a call; give `write',
+        ),
+        (("--mss", "1448", "--script", "read 100"), "--script: writes nothing"),
+        (("--mss", "1448", "--script", "write 0"), '--script: "0B" is out of range'),
+        (("--mss", "1448", "--write", "9", "--script", "write 9"), "--write: cannot be combined"),
         (("--link", "moon"), '"moon" is not a shipped link'),
     ],
 )
