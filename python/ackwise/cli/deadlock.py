@@ -36,12 +36,12 @@ ackwise deadlock --mss 9148 --send-buffer 16KiB --recv-buffer 40KiB \\
     --nagle bsd43 --socket bsd43 --policy bsd
 ackwise deadlock --link loopback --send-buffer 64KiB --recv-buffer 64KiB --policy delayed
 ackwise deadlock --mss 1460 --write 2000 --send-buffer 64KiB --recv-buffer 64KiB --nagle bsd43
-ackwise deadlock --mss 1448 --script 'write 100, write 100, read 1KiB'   # two writes, then an answer
+ackwise deadlock --mss 1448 --script 'write 100, write 100, read 1KiB'   # an answer to two writes
 ackwise deadlock --mss 536 --send-buffer 1KiB --recv-buffer 4KiB --policy delayed --json
 """
 
 
-class _Script(click.ParamType):
+class _Script(click.ParamType["tuple[Call, ...]"]):
     """`write SIZE` and `read SIZE`, with commas between them."""
 
     name = "CALLS"

@@ -30,7 +30,7 @@ CLASSES = {
     "II": "a sub-MSS segment leaves early, and Nagle's algorithm holds the rest",
     "III": "a timer's ACK covers a part, and Nagle's algorithm holds the rest",
     "write": "the last segment of a write is sub-MSS and waits for the ACK of the others",
-    "request": "a write waits for the ACK of the one before it, which the answer to both would carry",
+    "request": "a write waits for the ACK of the one before it, which would ride on the answer",
     "window": "the window is closed, and no ACK advertises the space that is free",
 }
 CURING_POLICIES = ("a3", "csa3", "linux", "every")
