@@ -178,8 +178,7 @@ impl Stream {
         let mut mss = MssEstimate { bytes: FIRST_MSS_BYTES.min(direction.mss_bytes), last: 0 };
         let mut rtt = RttEstimate::new(connection, distance_ns);
         let mut ce = false;
-        let (mut wnd_bytes, mut wnd_max_bytes, mut wnd_max_offered) =
-            (first_wnd_bytes, first_wnd_bytes, first_wnd_bytes);
+        let (mut wnd_bytes, mut wnd_max_bytes) = (first_wnd_bytes, first_wnd_bytes);
         let mut stream = Stream {
             steps: Vec::new(),
             first_rcv_nxt,
@@ -193,7 +192,8 @@ impl Stream {
             unseen_bytes: 0,
             orders: [0; 4],
         };
-        for (time_ns, from, record) in at_receiver(connection, d, distance_ns) {
+        let mut events = at_receiver(connection, d, distance_ns).peekable();
+        while let Some((time_ns, from, record)) = events.next() {
             let what = if from == d {
                 let (start, end) = (record.data_seq(), record.seq_end());
                 let before = space.rcv_nxt;
@@ -206,17 +206,18 @@ impl Stream {
                 let len = record.payload_len.min(direction.mss_bytes);
                 mss.update(len, record.flags);
                 rtt.data(record, len >= mss.bytes);
+                // What a segment did to the window shows in the ACK after it.
+                let grew = events.peek().is_some_and(|(_, f, r)| *f != d && window(r) > wnd_max_bytes);
                 let mut flags = 0;
                 for (set, bit) in [
                     (record.has(tcp_flag::PSH), flag::PSH),
                     (fin, flag::FIN),
                     (record.is_ce() != ce, flag::CE_CHANGE),
-                    (wnd_max_bytes > wnd_max_offered, flag::WND_GREW),
+                    (grew, flag::WND_GREW),
                 ] {
                     flags |= if set { bit } else { 0 };
                 }
                 ce = record.is_ce();
-                wnd_max_offered = wnd_max_bytes;
                 What::Data(Data {
                     start,
                     end,
@@ -521,7 +522,7 @@ mod tests {
             })
             .collect();
         let flags: Vec<_> = data.iter().map(|(_, d)| d.flags).collect();
-        assert_eq!(flags, [flag::PSH | flag::CE_CHANGE, flag::WND_GREW, flag::CE_CHANGE]);
+        assert_eq!(flags, [flag::PSH | flag::CE_CHANGE | flag::WND_GREW, 0, flag::CE_CHANGE]);
         let wnd: Vec<_> = data.iter().map(|(s, _)| (s.wnd_bytes, s.wnd_max_bytes)).collect();
         assert_eq!(wnd, [(5000, 5000), (9000, 9000), (9000, 9000)]);
         let mss: Vec<_> = data.iter().map(|(_, d)| d.rcv_mss_bytes).collect();

@@ -78,7 +78,8 @@ def test_savings_are_counted_by_hand(ackwise: Ackwise, tmp_path: Path) -> None:
         assert cell[key] == pytest.approx(1 - cell["acks"] / cells[base]["acks"])
     assert cells["captured"]["acks"] == one["data_segments"]  # one for each segment
     assert cells["captured"]["ack_latency_p99_ns"] == 0
-    assert cells["delayed"]["acks_saved"] > 0.2
+    # not the half: while the window grows, TCP itself acknowledges each segment
+    assert cells["delayed"]["acks_saved"] > 0.15
 
 
 def test_no_policy_beats_the_schedule_that_knows_all_arrivals(
