@@ -194,14 +194,14 @@ def test_a_claim_fails_on_a_policy_that_breaks_it(patched: Kernel, tmp_path: Pat
         c for c in suite.shipped() if c.name == "every-second-full-segment-is-acknowledged-at-once"
     ).path.read_text()
     # on a path with a round trip: without one the clamp is there first
-    text = text.replace("delayed bsd every\n", "delayed:segments=3\npeer rtt=100ms\nhost warm=0\n")
-    second.write_text(text.replace("for every: ", "for linux: "))
+    text = text.replace("delayed every\n", "delayed:segments=3\npeer rtt=100ms\n")
+    second.write_text(text.replace("for every: ", "for stock: "))
     told = tmp_path / "told.json"
     words = ["lab", "conform", str(second), "--policy", "delayed:segments=3", "--json", str(told)]
     assert cli.main(words) == 1
     cell = json.loads(told.read_text())["claims"][0]["cells"][0]
     assert cell["passed"] is False
-    assert cell["line"] == 13
+    assert cell["line"] == 12
     assert 'expected "leaves ack 2s"; came at 2 ms at once: ack 3s' in cell["problem"]
 
 

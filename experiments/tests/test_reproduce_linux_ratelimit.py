@@ -77,7 +77,8 @@ def _run(kernel: Kernel, link: Link, spec: str, seconds: float, sender: str) -> 
 @pytest.mark.parametrize("n", [2, 8, 32])
 def test_one_ack_for_n_segments_is_exact_after_the_start(kernel: Kernel, n: int) -> None:
     link = lab_runs.deep("wan-10ms")
-    found = _run(kernel, link, f"delayed:segments={n}", 2, "cubic")
+    # for up to four seconds the window grows, and TCP itself sends quick ACKs
+    found = _run(kernel, link, f"delayed:segments={n}", 8, "cubic")
     assert found.late_segments_per_ack == pytest.approx(n, rel=0.01)
 
 

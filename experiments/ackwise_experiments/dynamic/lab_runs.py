@@ -143,12 +143,17 @@ def on_linux(chosen: policy.PolicyChoice) -> policy.PolicyChoice:
     return replace(chosen, host=policy.STOCK, clamp=policy.CLAMPS[0])
 
 
-def as_the_kernel(made: Scenario) -> Scenario:
-    """For the simulator: its receivers otherwise stand on the host of the source."""
+def on_kernel(made: Scenario) -> Scenario:
+    """For the lab: the scenario's receivers otherwise stand on the host of the source."""
     made = copy.deepcopy(made)
     for group in made["groups"]:
         group["policy"] |= {"host": policy.STOCK, "clamp": True}
-    return documents.of(like_the_lab(documents.read(made)))
+    return made
+
+
+def as_the_kernel(made: Scenario) -> Scenario:
+    """For the simulator: as on_kernel(), with the kernel's limits."""
+    return documents.of(like_the_lab(documents.read(on_kernel(made))))
 
 
 # --- from a capture -------------------------------------------------------------------------------
@@ -222,7 +227,8 @@ def _ran(
 ) -> tuple[list[SimulatedConnection], dict[str, int]]:
     """Its connections, and why the receiving host's ACKs left; keeps the capture in `folder`."""
     label = f"RTT {item.rtt}, {item.case.policy}"
-    result = documents.in_lab(item.made, label, label, runner.kernel, cancel=cancel, keep=folder)
+    made = on_kernel(item.made)
+    result = documents.in_lab(made, label, label, runner.kernel, cancel=cancel, keep=folder)
     counted = result["counters"][CLIENT]
     reasons = {n.removeprefix("TcpAck"): c for n, c in counted.items() if n.startswith("TcpAck")}
     reasons.pop("piggyback", None)  # not a pure ACK
@@ -330,7 +336,7 @@ def streaming(runner: LabRunner, size: LabSize) -> tuple[Streamed, Streamed]:
     sizes = list(product(size.request_bytes, range(size.requests)))
     by_place: list[Streamed] = []
     for found in (
-        runner.simulate("requests and responses, the kernel", made, times_ns),
+        runner.simulate("requests and responses, the kernel", [*map(on_kernel, made)], times_ns),
         runner.map("the same, the simulator", simulated, made),
     ):
         rates: Streamed = {}
