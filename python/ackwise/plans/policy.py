@@ -127,8 +127,8 @@ def parse(spec: str, where: str) -> PolicyChoice:
 
 
 def parse_all(specs: Iterable[str], where: str) -> list[PolicyChoice]:
-    """Several policies; `all` means each of the engine's that is a receiver of TCP. A repeated policy
-    is an error."""
+    """Several policies; `all` means each of the engine's that receives TCP. A repeated policy is an
+    error."""
     chosen: list[PolicyChoice] = []
     receivers = [p["name"] for p in engine.policies() if p["name"] != MODEL]
     for spec in specs:
