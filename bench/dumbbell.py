@@ -37,7 +37,7 @@ def scenario(flows, seconds, congestion):
                 "name": "flows",
                 "count": flows,
                 "start_jitter_ns": LINK["start_jitter_ms"] * MS if flows > 1 else 0,
-                "policy": {"name": "delayed"},
+                "policy": {"name": "rfc"},
                 "sender": {
                     "congestion_control": congestion,
                     "send_buffer_bytes": LINK["buffer"],

@@ -112,7 +112,7 @@ def test_the_browser_finds_what_is_broken(tmp_path: Path) -> None:
     ("words", "expected"),
     [
         ("quickack phase", "Glossary"),
-        ("aw_decide", "ackwise/ackwise.h"),
+        ("aw_decide", "ackwise/host.h"),
         ("prometheus", "ackwise gateway"),
     ],
 )
@@ -286,7 +286,7 @@ def test_the_reference_follows_a_tree_of_commands() -> None:
 
 def test_the_reference_holds_every_function_of_the_headers(root: Path) -> None:
     pages = api_reference.pages(root / "core/include/ackwise")
-    assert "The verdict in force after e." in pages["ackwise-h.md"]
+    assert "The verdict in force after e." in pages["host-h.md"]
     names = {
         name
         for header in (root / "core/include/ackwise").iterdir()
