@@ -66,13 +66,13 @@ static void init(struct aw_conn *conn, const struct aw_event *e)
 /* What is owed slides the window too; it is left to the order, if there is one. [S5.5] */
 static bool slides_enough(const struct aw_conn *conn, const struct aw_event *e)
 {
-	aw_u64 share_percent = conn->host_params->value[SHARE_PERCENT];
+	aw_u64 percent = conn->host_params->value[SHARE_PERCENT];
+	aw_u64 share_bytes = aw_div64(percent * e->wnd_max_bytes + 99, 100);
 	aw_u32 slide = aw_wnd_slide(e);
 
 	if (conn->order.bytes)
 		slide -= aw_min_u32(slide, e->unacked_bytes);
-	return slide >= 2ull * e->rcv_mss_bytes ||
-	       (slide && slide * 100ull >= share_percent * e->wnd_max_bytes);
+	return slide >= 2ull * e->rcv_mss_bytes || (slide && slide >= share_bytes);
 }
 
 static struct aw_verdict wait(struct aw_conn *conn, const struct aw_event *e)
