@@ -13,9 +13,9 @@
 #		for a segment received (with its share of ACK and read), two for one sent;
 #		also while other sockets have a policy
 #	order	a segment received while an order is in force, without its ACK: 1% more than
-#		stock's.  What an ACK costs with a policy is the difference of two orders,
-#		divided by that of their ACKs; stock's costs no more, so its segment is taken
-#		to cost at least the rest.
+#		stock's.  Both are measured in one way, as what a line through two shares of
+#		ACKs leaves where there are none: those of orders of four and of eight
+#		segments, and of stock with an ACK for each segment and for every second.
 #	thinning	a policy that sends fewer ACKs than stock costs less than stock
 #	sender	with a policy 1% more than stock
 #	noise	half a percent, else nothing is shown
@@ -30,14 +30,15 @@ BEGIN {
 {
 	key = $1 " " $3 " " $4
 	at = key " " $2
+	like = $4 == "each" ? $4 : "none"
 	n = ++count[at]
 	segments[at, n] = $5
 	instructions[at, n] = $6
 	if ($1 == "stock")
-		acks[$3, $2, n] = $7
+		acks[$3, like, $2, n] = $7
 	else if ($3 == "sender" || $4 !~ /-/) {
-		if ($7 != acks[$3, $2, n])
-			fail($3 " " $4 ": " $7 " ACKs for " $5 " segments, stock sends " acks[$3, $2, n])
+		if ($7 != acks[$3, like, $2, n])
+			fail($3 " " $4 ": " $7 " ACKs for " $5 " segments, stock sends " acks[$3, like, $2, n])
 	} else {
 		ordered = $4
 		sub(/.*-/, "", ordered)
@@ -76,6 +77,22 @@ function ack_share(kernel, end, what)
 	return share[kernel " " end " " what] / 3
 }
 
+# What an ACK costs: of two that differ in their share of ACKs.
+function of_ack(kernel, more, fewer,    shares)
+{
+	shares = ack_share(kernel, "receiver", more) - ack_share(kernel, "receiver", fewer)
+	if (shares <= 0) {
+		fail(kernel " " more " sends no more ACKs than " fewer)
+		exit 1
+	}
+	return (cost(kernel, "receiver", more) - cost(kernel, "receiver", fewer)) / shares
+}
+
+function without_acks(kernel, what, ack)
+{
+	return cost(kernel, "receiver", what) - ack * ack_share(kernel, "receiver", what)
+}
+
 function bound(what, end, stock, noise)
 {
 	if (what == "none" || what == "others")
@@ -103,19 +120,12 @@ END {
 				fail(end " " order[i] ": beyond the bound")
 		}
 	}
-	four = cost("patched", "receiver", "delayed-4")
-	eight = cost("patched", "receiver", "delayed-8")
-	shares = ack_share("patched", "receiver", "delayed-4") - \
-		ack_share("patched", "receiver", "delayed-8")
-	if (shares <= 0) {
-		fail("delayed-4 sends no more ACKs than delayed-8")
-		exit 1
-	}
-	ack = (four - eight) / shares
-	segment = eight - ack * ack_share("patched", "receiver", "delayed-8")
-	stocks = cost("stock", "receiver", "none") - ack * ack_share("stock", "receiver", "none")
-	printf "check: receiver without ACKs %.1f, stock at least %.1f, %+.2f%%; an ACK with a policy %.1f\n", \
-		segment, stocks, 100 * (segment / stocks - 1), ack
+	stock_ack = of_ack("stock", "each", "none")
+	stocks = without_acks("stock", "none", stock_ack)
+	ack = of_ack("patched", "delayed-4", "delayed-8")
+	segment = without_acks("patched", "delayed-8", ack)
+	printf "check: receiver without ACKs %.1f, stock %.1f, %+.2f%%; an ACK with a policy %.1f, of stock %.1f\n", \
+		segment, stocks, 100 * (segment / stocks - 1), ack, stock_ack
 	if (segment > 1.01 * stocks)
 		fail("a segment with an order: beyond the bound")
 	exit failed
