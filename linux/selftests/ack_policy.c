@@ -8,10 +8,13 @@
  */
 #define _GNU_SOURCE
 #include "traffic.h"
+#include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/ip.h>
 #include <sched.h>
+#include <stdint.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #define POLICIES "a3 a3fewer csa3 delayed dynamic every greedy ratelimit"
@@ -88,7 +91,17 @@ static bool ordered(int s, unsigned int bytes, unsigned int delay_ns)
 	socklen_t len = sizeof(order);
 
 	return !getsockopt(s, IPPROTO_TCP, TCP_ACK_ORDER, &order, &len) &&
-	       len == sizeof(order) && order.bytes == bytes && order.delay_ns == delay_ns;
+	       len == sizeof(order) && order.bytes == bytes &&
+	       order.delay_ns == delay_ns;
+}
+
+/* What is in force */
+static unsigned int delay_of(int s)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	return getsockopt(s, IPPROTO_TCP, TCP_INFO, &info, &len) ? 0 : info.tcpi_ack_ns;
 }
 
 static bool set_order(int s, unsigned int bytes, unsigned int delay_ns)
@@ -98,17 +111,138 @@ static bool set_order(int s, unsigned int bytes, unsigned int delay_ns)
 	return !setsockopt(s, IPPROTO_TCP, TCP_ACK_ORDER, &order, sizeof(order));
 }
 
-/* A byte that nothing else acknowledges leaves its ACK when the order's time is up. */
-static bool order_waits(int c, int s)
+/* Bytes are read, one after the other, until an ACK does not leave at once: quick ACKs,
+ * at the start and after a pause, are TCP's own.
+ */
+static bool byte_waits(int c, int s)
 {
 	char byte = 0;
-	bool ok = set_order(s, 1 << 20, 150000000) && write(c, &byte, 1) == 1 &&
-		  read(s, &byte, 1) == 1;
+
+	for (int i = 0; i < 100; i++) {
+		if (write(c, &byte, 1) != 1 || read(s, &byte, 1) != 1)
+			return false;
+		if (!everything_is_acknowledged(c))
+			return true;
+	}
+	return false;
+}
+
+/* What waits is acknowledged after 150 ms. */
+static bool ack_waits(int c, int s)
+{
+	unsigned int before = retransmissions(c);
+	bool ok = byte_waits(c, s);
 
 	pause_ms(50);
 	ok = ok && !everything_is_acknowledged(c);
 	pause_ms(200);
-	return ok && everything_is_acknowledged(c) && !retransmissions(c);
+	return ok && everything_is_acknowledged(c) && retransmissions(c) == before;
+}
+
+static bool ack_leaves_at_once(int c, int s)
+{
+	char byte = 0;
+
+	return write(c, &byte, 1) == 1 && read(s, &byte, 1) == 1 &&
+	       everything_is_acknowledged(c);
+}
+
+/* A byte that nothing else acknowledges leaves its ACK when the order's time is up. */
+static bool order_waits(int c, int s)
+{
+	return set_order(s, 1 << 20, 150000000) && ack_waits(c, s);
+}
+
+static int bpf(int command, union bpf_attr attr)
+{
+	return (int)syscall(SYS_bpf, command, &attr, sizeof(attr));
+}
+
+/* A program of two instructions for a stream: what it is asked for, and exit. */
+static bool attach(int map, enum bpf_attach_type type, struct bpf_insn answer)
+{
+	struct bpf_insn program[] = { answer, { .code = BPF_JMP | BPF_EXIT } };
+	union bpf_attr load = { .prog_type = BPF_PROG_TYPE_SK_SKB };
+	union bpf_attr to = { .target_fd = (unsigned int)map };
+	int fd;
+
+	load.insns = (uintptr_t)program;
+	load.insn_cnt = 2;
+	load.license = (uintptr_t) "GPL";
+	fd = bpf(BPF_PROG_LOAD, load);
+	to.attach_bpf_fd = (unsigned int)fd;
+	to.attach_type = type;
+	return fd >= 0 && !bpf(BPF_PROG_ATTACH, to);
+}
+
+/* From now on the kernel reads the socket's data as they arrive: a socket map with a
+ * parser (strparser), for which all that is there is a message, and a verdict, to pass it.
+ */
+static bool kernel_reads(int s)
+{
+	struct bpf_insn all = { .code = BPF_LDX | BPF_W | BPF_MEM,
+				.dst_reg = BPF_REG_0,
+				.src_reg = BPF_REG_1,
+				.off = offsetof(struct __sk_buff, len) };
+	struct bpf_insn pass = { .code = BPF_ALU64 | BPF_MOV | BPF_K,
+				 .dst_reg = BPF_REG_0,
+				 .imm = SK_PASS };
+	union bpf_attr create = { .map_type = BPF_MAP_TYPE_SOCKMAP }, update = { 0 };
+	unsigned int key = 0;
+	int map;
+
+	create.key_size = create.value_size = 4;
+	create.max_entries = 1;
+	map = bpf(BPF_MAP_CREATE, create);
+	update.map_fd = (unsigned int)map;
+	update.key = (uintptr_t)&key;
+	update.value = (uintptr_t)&s;
+	return map >= 0 && attach(map, BPF_SK_SKB_STREAM_PARSER, all) &&
+	       attach(map, BPF_SK_SKB_STREAM_VERDICT, pass) &&
+	       !bpf(BPF_MAP_UPDATE_ELEM, update);
+}
+
+/* Negotiated from now on; not with kernels that do not have it. */
+static bool accurate_ecn(bool on)
+{
+	return put(SYSCTL("tcp_ecn"), on ? "3" : "2");
+}
+
+/* Segments to a socket are marked CE: netem marks what it would drop. */
+static bool mark_to(int s, bool on)
+{
+	struct sockaddr_in a;
+	socklen_t len = sizeof(a);
+	char command[256];
+
+	if (!on)
+		return run("tc qdisc del dev lo root");
+	if (getsockname(s, (void *)&a, &len))
+		return false;
+	snprintf(command, sizeof(command),
+		 "tc qdisc add dev lo root handle 1: prio bands 2 "
+		 "priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 && "
+		 "tc qdisc add dev lo parent 1:2 netem loss 100%% ecn && "
+		 "tc filter add dev lo parent 1: protocol ip u32 "
+		 "match ip dport %u 0xffff flowid 1:2",
+		 ntohs(a.sin_port));
+	return run(command);
+}
+
+/* With the namespace's default, since MPTCP sockets have neither option */
+static bool subflow_waits(const char *policy)
+{
+	int c, s, is_mptcp = 0;
+	socklen_t len = sizeof(is_mptcp);
+	bool ok = put(DEFAULT, policy);
+
+	close(pair_of(IPPROTO_MPTCP, NULL, &c, &s));
+	ok = ok && !getsockopt(s, IPPROTO_TCP, TCP_IS_MPTCP, &is_mptcp, &len) &&
+	     is_mptcp && transfer(c, s, 1000000, NULL);
+	pause_ms(300);
+	ok = ok && ack_waits(c, s);
+	part(c, s);
+	return put(DEFAULT, "stock") && ok;
 }
 
 #define FAILSLAB "/sys/kernel/debug/failslab/"
@@ -144,13 +278,11 @@ static bool first_ack_outlives_a_shortage(const char *at_once)
 
 static bool owed_ack_outlives_a_shortage(void)
 {
-	char byte = 0;
 	int c, s;
 	bool ok;
 
 	pair(NULL, &c, &s);
-	ok = choose(s, "delayed:delay_ms=500") && write(c, &byte, 1) == 1 &&
-	     read(s, &byte, 1) == 1 && shortage(true);
+	ok = choose(s, "delayed:delay_ms=500") && byte_waits(c, s) && shortage(true);
 	/* sends what is owed, for which there is no memory */
 	ok = ok && choose(s, "greedy") && !everything_is_acknowledged(c);
 	shortage(false);
@@ -160,20 +292,18 @@ static bool owed_ack_outlives_a_shortage(void)
 	return ok;
 }
 
-#define ROUTE_OF_100_MS                                                                  \
-	"ip route replace local 127.0.0.1 dev lo table local proto kernel scope host "   \
+#define ROUTE_OF_100_MS                                                                \
+	"ip route replace local 127.0.0.1 dev lo table local proto kernel scope host " \
 	"src 127.0.0.1 rto_min 100ms"
 
 /* Whether a policy that delays for 500 ms sends an ACK by then, before its sender repeats. */
 static bool ack_comes_within(unsigned int ms)
 {
-	char byte = 0;
 	int c, s;
 	bool ok;
 
 	pair(NULL, &c, &s);
-	ok = choose(s, "delayed:segments=1000,delay_ms=500") && write(c, &byte, 1) == 1 &&
-	     read(s, &byte, 1) == 1;
+	ok = choose(s, "delayed:segments=1000,delay_ms=500") && byte_waits(c, s);
 	pause_ms(ms);
 	ok = ok && everything_is_acknowledged(c) && !retransmissions(c);
 	part(c, s);
@@ -474,11 +604,9 @@ int main(void)
 	check(put(DEFAULT, "delayed:segments=8") && is(DEFAULT, "delayed:segments=8"),
 	      "the default can be a policy with parameters, and reads as it was written");
 	pair(NULL, &c, &s);
-	check(chosen(s, "delayed:segments=8,delay_ms=200") &&
-		      chosen(c, "delayed:segments=8,delay_ms=200"),
+	check(chosen(s, "delayed:segments=8") && chosen(c, "delayed:segments=8"),
 	      "both ends of a connection have the default policy");
-	check(diag_shows("delayed:segments=8,delay_ms=200", false),
-	      "inet_diag shows the policy");
+	check(diag_shows("delayed:segments=8", false), "inet_diag shows the policy");
 	check(transfer(c, s, 1000000, NULL), "data arrives unchanged");
 	check(choose(s, "ratelimit") && diag_shows(get_choice(s), true),
 	      "inet_diag shows the state of a policy");
@@ -488,7 +616,7 @@ int main(void)
 		      put(SYSCTL("tcp_ack/delayed/delay_ms"), "40"),
 	      "a default that was read can be written back");
 	pair(NULL, &c, &s);
-	check(chosen(s, "delayed:segments=8,delay_ms=40"),
+	check(chosen(s, "delayed:segments=8") && delay_of(s) == 40000000,
 	      "a parameter that a choice does not state is taken from its sysctl");
 	part(c, s);
 	check(!put(SYSCTL("tcp_ack/delayed/delay_ms"), "501") &&
@@ -562,6 +690,28 @@ int main(void)
 	      "an order can be withdrawn");
 	part(c, s);
 
+	pair(NULL, &c, &s);
+	check(transfer(c, s, 1000000, NULL) && kernel_reads(s) &&
+		      ack_leaves_at_once(c, s),
+	      "a reader in the kernel (strparser) has small segments acknowledged at once");
+	check(order_waits(c, s),
+	      "with an order it does not: the ACK waits as long as ordered");
+	check(choose(s, "delayed:segments=1000,delay_ms=150") && ack_waits(c, s),
+	      "nor with a policy");
+	part(c, s);
+	check(subflow_waits("delayed:segments=1000,delay_ms=150") &&
+		      !subflow_waits("stock"),
+	      "an ACK of an MPTCP subflow waits as long as its policy ordered");
+	if (accurate_ecn(true)) {
+		pair(NULL, &c, &s);
+		check(transfer(c, s, 1000000, NULL) && order_waits(c, s) &&
+			      mark_to(s, true) && ack_leaves_at_once(c, s) &&
+			      mark_to(s, false) && ack_waits(c, s),
+		      "with Accurate ECN, an order holds up no ACK of a CE mark");
+		part(c, s);
+		check(accurate_ecn(false), "Accurate ECN can be turned off");
+	}
+
 	check(put(SYSCTL("tcp_rto_min_us"), "50000"), "the minimum RTO can be set");
 	pair(NULL, &c, &s);
 	check(choose(s, "delayed:segments=1000,delay_ms=500") && trickle(c, s, 5) &&
@@ -569,11 +719,13 @@ int main(void)
 	      "no ACK is delayed until the sender takes it for a loss");
 	part(c, s);
 
-	check(put(SYSCTL("tcp_rto_min_us"), "2000000") && owed_ack_outlives_a_shortage() &&
+	check(put(SYSCTL("tcp_rto_min_us"), "2000000") &&
+		      owed_ack_outlives_a_shortage() &&
 		      first_ack_outlives_a_shortage("stock") &&
 		      first_ack_outlives_a_shortage("every"),
 	      "an ACK for which memory was short leaves later");
-	check(put(SYSCTL("tcp_rto_min_us"), "200000"), "the minimum RTO can be set back");
+	check(put(SYSCTL("tcp_rto_min_us"), "200000"),
+	      "the minimum RTO can be set back");
 	check(!ack_comes_within(150) && run(ROUTE_OF_100_MS) && ack_comes_within(150) &&
 		      route(RTM_NEWROUTE, &to_loopback, NULL, false),
 	      "no ACK is delayed until the minimum RTO of its route has passed");
