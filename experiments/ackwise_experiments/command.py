@@ -57,7 +57,9 @@ def _list() -> int:
         place = "" if on == "simulator" else f" --on {on}"
         for name in names:
             one = reproduce.load(name, on)
-            console.print(Text(name + place, style="bold") + Text(f"  {one.title}"), soft_wrap=True)
+            head = Text(name + place, style="bold") + Text(f"  {one.title}")
+            lasts = Text(f"  ({one.minutes} min on two cores)", style="dim")
+            console.print(head + lasts, soft_wrap=True)
             console.print(Text(f"    {one.question}", style="dim"), soft_wrap=True)
     return 0
 
@@ -134,7 +136,12 @@ def _write_plans(folder: Path, done: "Reproduced") -> None:
     ),
 )
 @others(
-    option("--list", "listing", is_flag=True, help="list the experiments and what each asks"),
+    option(
+        "--list",
+        "listing",
+        is_flag=True,
+        help="list the experiments: what each asks, how long it takes",
+    ),
     options.QUIET,
 )
 @options.gathered("lab", Lab)

@@ -7,8 +7,10 @@ import pytest
 import record_pages as pages
 import records
 
+import ackwise_experiments as reproduce
 from ackwise_experiments import check, document, figure, table
 from ackwise_experiments.check import Basis, Kind, Origin
+from ackwise_experiments.experiment import Experiment
 
 PREDICTED = Basis(Kind.PREDICTED, Origin.ASKED)
 FITTED = Basis(Kind.FITTED, Origin.PUBLISHED)
@@ -107,6 +109,20 @@ def test_a_page_is_renewed_from_its_records_alone() -> None:
 @pytest.mark.parametrize("name", pages.names())
 def test_each_page_shows_what_its_record_says(name: str) -> None:
     assert list(pages.complaints(name)) == []
+
+
+@pytest.mark.parametrize(
+    "experiment",
+    [reproduce.load(one, on) for on, names in reproduce.NAMES.items() for one in names],
+    ids=lambda one: one.name,
+)
+def test_the_list_says_how_long_an_experiment_takes(experiment: Experiment) -> None:
+    record = records.read(experiment.name)
+    assert record is not None
+    assert record.minutes is not None
+    # half or twice as long on another host, and whole minutes
+    assert record.minutes <= 2 * experiment.minutes + 1
+    assert experiment.minutes <= 2 * record.minutes + 1
 
 
 @pytest.mark.parametrize("name", pages.names())

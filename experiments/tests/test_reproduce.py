@@ -185,7 +185,9 @@ def sample(runner: Runner) -> Outcome:
 
 @pytest.fixture
 def sampled(monkeypatch: pytest.MonkeyPatch) -> Experiment:
-    experiment = Experiment("sample", "A sample", "nobody, 1999", "Does it work?", sample)
+    experiment = Experiment(
+        "sample", "A sample", "nobody, 1999", "Does it work?", sample, minutes=1
+    )
     monkeypatch.setattr(reproduce, "NAMES", {"simulator": ("sample",), "linux": ()})
     module = ModuleType("ackwise_experiments.sample.simulator")
     vars(module)["EXPERIMENT"] = experiment

@@ -66,4 +66,5 @@ EXPERIMENT = Experiment(
     "Linux 6.12 hosts, as the kernel's own account has it?",
     run,
     band,
+    minutes=10,
 )

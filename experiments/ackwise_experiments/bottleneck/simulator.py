@@ -30,4 +30,5 @@ EXPERIMENT = Experiment(
     "over 0, 10 and 100 ms, and size the buffers that end it?",
     run,
     lambda runner: band(runner, _make, SIMULATOR, "bottleneck"),
+    minutes=1,
 )

@@ -320,4 +320,5 @@ EXPERIMENT = Experiment(
     "receiver's policy end it?",
     run,
     band,
+    minutes=21,
 )

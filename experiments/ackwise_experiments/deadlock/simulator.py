@@ -32,4 +32,5 @@ EXPERIMENT = Experiment(
     "receiver end it, even under congestion?",
     run,
     band,
+    minutes=1,
 )

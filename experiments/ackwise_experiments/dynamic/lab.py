@@ -52,4 +52,5 @@ EXPERIMENT = Experiment(
     "kernel, what of the host keeps it from that, and what does it do to throughput?",
     run,
     lambda runner: band(_lab(runner), LabSize()),
+    minutes=4,
 )

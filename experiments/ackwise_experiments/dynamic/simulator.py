@@ -85,4 +85,5 @@ EXPERIMENT = Experiment(
     "it do to throughput?",
     partial(measure, Size()),
     lambda runner: band(runner, Size()),
+    minutes=2,
 )

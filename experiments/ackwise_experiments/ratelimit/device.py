@@ -433,4 +433,5 @@ EXPERIMENT = Experiment(
     "How much faster is a machine whose processor is the bottleneck with fewer ACKs, and how much "
     "of what no ACKs at all would save does each policy get?",
     _run,
+    minutes=14,
 )

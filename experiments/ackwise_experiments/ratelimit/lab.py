@@ -281,4 +281,5 @@ EXPERIMENT = Experiment(
     "number of segments per ACK make a connection collapse?",
     run=run,
     band=band,
+    minutes=21,
 )

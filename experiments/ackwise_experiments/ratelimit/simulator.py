@@ -515,4 +515,5 @@ EXPERIMENT = Experiment(
     "does it gain nothing?",
     run=run,
     band=band,
+    minutes=2,
 )

@@ -258,4 +258,5 @@ EXPERIMENT = Experiment(
     source=lab.EXPERIMENT.source,
     question="Does `ackwise gateway up` do on a live host's kernel what it does in the lab?",
     run=run,
+    minutes=9,
 )

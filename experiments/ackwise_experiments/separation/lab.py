@@ -72,4 +72,5 @@ EXPERIMENT = Experiment(
     "what cost?",
     run=run,
     band=band,
+    minutes=1,
 )

@@ -55,4 +55,5 @@ EXPERIMENT = Experiment(
     "ACK queue end it?",
     run=run,
     band=band,
+    minutes=3,
 )

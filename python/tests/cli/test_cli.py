@@ -98,7 +98,7 @@ def test_every_example_parses(line: str, tmp_path: Path, monkeypatch: pytest.Mon
         (("compare", "--link"), "ackwise compare: --link needs a value; see `ackwise compare --he"),
         (("compare", "--list=1"), "ackwise compare: --list takes no value"),
         (("compare", "adsl"), 'ackwise compare: unexpected argument "adsl"'),
-        (("deadlock", "--mss", "1460"), "ackwise deadlock: --send-buffer is missing"),
+        (("gateway", "model", "--up", "5mbit"), "ackwise gateway model: --down is missing"),
         (("lab", "run"), "ackwise: run: nothing to run; give PLAN, or --link with --workload"),
         (("diagnose",), "ackwise diagnose: CAPTURE... is missing"),
         (("compare", "--seed", "1.5"), 'ackwise: --seed: "1.5" is not a whole number; give 0 to'),
