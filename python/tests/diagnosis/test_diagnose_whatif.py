@@ -25,14 +25,16 @@ POLICIES = ("every", "delayed", "linux", "bsd", "greedy")  # they neither draw n
 NOTHING: Any = {"connections": []}  # of a document, all that a replay asks for
 
 
-def simulated(link: str, workload: str, policy: str, folder: Path) -> dict[str, Path]:
+def simulated(
+    link: str, workload: str, policy: str, folder: Path, seconds: int = 1
+) -> dict[str, Path]:
     """Captures at both ends of a run whose receiver has this policy."""
     on, work = load.load_link(link), load.load_workload(workload)
     plan = scenario.build(
         title="", source="", file="", links=[on], workloads=[work], policies=[parse(policy, "")],
         baseline="linux", seed=7, runs=1, where="test",
     )  # fmt: skip
-    (work,) = scenario.with_duration(plan, 1_000_000_000).workloads
+    (work,) = scenario.with_duration(plan, seconds * 10**9).workloads
     found = engine.simulate_captured(scenario.scenario_of(on, work, plan.policies[-1], 7))
     files = {"receiver": found.client, "sender": found.server}
     for name, data in files.items():
@@ -69,7 +71,8 @@ def test_the_policy_that_made_the_acks_saves_none(
 
 
 def test_savings_are_counted_by_hand(ackwise: Ackwise, tmp_path: Path) -> None:
-    path = simulated("adsl", "bulk", "every", tmp_path)["receiver"]
+    # longer than the window grows, while TCP itself acknowledges each segment
+    path = simulated("adsl", "bulk", "every", tmp_path, seconds=3)["receiver"]
     one = asked(ackwise, path, "--policy", "delayed")[0]
     cells = cells_of(one)
     for cell, (key, base) in product(
@@ -78,8 +81,7 @@ def test_savings_are_counted_by_hand(ackwise: Ackwise, tmp_path: Path) -> None:
         assert cell[key] == pytest.approx(1 - cell["acks"] / cells[base]["acks"])
     assert cells["captured"]["acks"] == one["data_segments"]  # one for each segment
     assert cells["captured"]["ack_latency_p99_ns"] == 0
-    # not the half: while the window grows, TCP itself acknowledges each segment
-    assert cells["delayed"]["acks_saved"] > 0.15
+    assert cells["delayed"]["acks_saved"] > 0.2
 
 
 def test_no_policy_beats_the_schedule_that_knows_all_arrivals(
