@@ -20,6 +20,13 @@ from ackwise.plans import units
 # routers, else the paper's.
 THINNING_LEAVES = ("cake", "pfifo_head_drop")
 DATA_LEAVES = ("fq_codel", "pfifo")
+# Measured: docs/findings/gateway-cells.md.
+WHY = {
+    "cake": "thins ACKs: an upload beside a download keeps more, and the download as much",
+    "pfifo_head_drop": "thins ACKs as well as cake",
+    "fq_codel": "a ping beside an upload waits for packets, not for the queue",
+    "pfifo": "keeps every rate; a ping beside an upload waits for the whole queue",
+}
 PLAIN_LEAVES = ("pfifo", "bfifo")  # tail drop, so they cannot thin
 ASSUMED_MTU_BYTES = 1500
 MTU_BYTES_MAX = 65_535
@@ -142,8 +149,8 @@ def _choose(
     if missing is not None:
         found = next((leaf for leaf in leaves if leaf.kind not in missing), last)
         lacks = [leaf.kind for leaf in leaves[: leaves.index(found)]]
-        why = f"; this kernel has no {', '.join(lacks)}" if lacks else ", the best available"
-        return found, [f"{what} leaf {found.kind}{why}"], []
+        why = f" (this kernel has no {', '.join(lacks)})" if lacks else ""
+        return found, [f"{what} leaf {found.kind}{why}: {WHY[found.kind]}"], []
     if local:
         why = f"this kernel could not be asked whether it has {first.kind} (needs root)"
         return last, [], [f"{what} leaf {last.kind}: {why}"]
