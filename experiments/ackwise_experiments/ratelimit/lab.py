@@ -48,7 +48,7 @@ CLEAN = {
     "LAN, 1 Gbit/s, 0.2 ms": ("lan-1g", 2.5),
 }
 STRETCHED = (4, 8, 16, 32, 64)
-# Rail FLIGHT comes before the 32nd segment, so that 32 and 64 are one case: the lower counts.
+# The clamp comes before the 32nd segment, so that 32 and 64 are one case: the lower counts.
 STRETCHED_ROWS = {"N = 4": (4,), "N = 8": (8,), "N = 16": (16,), "N = 32 and 64": (32, 64)}
 OTHERS = ("every", "dynamic", "greedy", "a3", "a3fewer", "csa3")  # default settings
 # Our own run of a prototype, 10 s, not bound by the flight: Mbit/s of 100 with one ACK per N

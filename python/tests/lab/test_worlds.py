@@ -53,7 +53,7 @@ def means(comparison: Comparison, metric: str) -> list[float]:
 
 
 def test_a3_gets_the_goodput_that_it_has_on_the_kernel() -> None:
-    """Rail FLIGHT is in force in both worlds. [D-26]"""
+    """Orders are clamped in both worlds. [D-26]"""
     kernel = lab_kernel(stock=False)
     made = plan("wan-10ms", "bulk", "a3", 5000)
     (on_kernel,) = means(lab_compare.run(made, kernel), "goodput_bps")
