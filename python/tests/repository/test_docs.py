@@ -3,6 +3,7 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,22 @@ def test_the_workload_example_is_a_workload(root: Path) -> None:
         table = next(t for t in schema.workload().tables[0].tables if t.name == side)
         given_side = typed.document(getattr(full, side))
         assert given_side == {k.engine_name: k.default_value() for k in table.keys}
+
+
+def missing(table: schema.Table, given: dict[str, Any]) -> Iterator[str]:
+    """Keys of a table, and of its tables, that an example leaves out."""
+    yield from (key.name for key in table.keys if not key.disciplines and key.name not in given)
+    for one in table.tables:
+        if one.name in ("up", "server"):  # like those shown in full
+            continue
+        inner = given.get(one.name, {})
+        found = missing(one, inner[0] if isinstance(inner, list) else inner)
+        yield from (f"{one.name}.{key}" for key in found)
+
+
+def test_the_examples_show_every_key(root: Path) -> None:
+    assert list(missing(schema.link(), example(root, "Link"))) == []
+    assert list(missing(schema.workload(), example(root, "Workload"))) == []
 
 
 def test_every_page_is_in_the_list_of_documents(root: Path) -> None:
