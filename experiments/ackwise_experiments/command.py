@@ -96,6 +96,33 @@ def _write_plans(folder: Path, done: "Reproduced") -> None:
         files.write_whole(str(path), lines.encode())
 
 
+def _write(
+    done: list["Reproduced"], outputs: Outputs, figures: Path | None, plans: Path | None
+) -> None:
+    from ackwise.host import files
+    from ackwise_experiments import document
+    from ackwise_experiments.figure import drawn
+
+    pictures = {}
+    if outputs.report is not None or figures is not None:
+        pictures = {f.name: drawn(f) for one in done for f in one.outcome.figures}
+    if figures is not None:
+        files.make_folder(figures)
+        for figure, picture in pictures.items():
+            files.write_whole(str(figures / f"{figure}.svg"), picture)
+
+    def page() -> bytes:
+        from ackwise_experiments import report
+
+        return report.of_experiments(done, pictures, options.command_line())
+
+    outputs.write(document.of_experiments(done), lambda: document.rows(done), page)
+    if plans is not None:
+        files.make_folder(plans)
+        for one in done:
+            _write_plans(plans, one)
+
+
 @click.command("reproduce", cls=Command, text=_TEXT, examples=_EXAMPLES, exit_codes=_EXIT_CODES)
 @argument(
     "name",
@@ -118,7 +145,8 @@ def _write_plans(folder: Path, done: "Reproduced") -> None:
         "--results",
         type=options.Folder(),
         metavar="DIR",
-        help="keep raw results in DIR and reuse those of the same engine or kernel",
+        help="keep raw results in DIR and reuse those of the same engine or kernel, so that a run "
+        "that was cut goes on",
     ),
 )
 @outputs(
@@ -162,12 +190,11 @@ def command(
         return _list()
 
     import ackwise_experiments as reproduce
-    from ackwise.host import files, rights
+    from ackwise.host import rights
     from ackwise.results.console import Console
     from ackwise.results.progress import progress_bar
-    from ackwise_experiments import document, table
+    from ackwise_experiments import table
     from ackwise_experiments.document import Reproduced
-    from ackwise_experiments.figure import drawn
 
     if name is None:
         raise InputError(
@@ -181,30 +208,16 @@ def command(
     experiments = [reproduce.load(one, on) for one in names]
     outputs.check()
     console = Console()
-    done = []
-    for experiment in experiments:
-        with progress_bar(not quiet) as show:
-            runner = _runner(on, lab, jobs, results, show)
-            outcome = experiment.whole(runner)
-        done.append(Reproduced(experiment, outcome, runner.ran))
-        if outputs.to_terminal:
-            table.show(done[-1], console)
-    pictures = {}
-    if outputs.report is not None or figures is not None:
-        pictures = {f.name: drawn(f) for one in done for f in one.outcome.figures}
-    if figures is not None:
-        files.make_folder(figures)
-        for figure, picture in pictures.items():
-            files.write_whole(str(figures / f"{figure}.svg"), picture)
-
-    def page() -> bytes:
-        from ackwise_experiments import report
-
-        return report.of_experiments(done, pictures, options.command_line())
-
-    outputs.write(document.of_experiments(done), lambda: document.rows(done), page)
-    if plans is not None:
-        files.make_folder(plans)
-        for one in done:
-            _write_plans(plans, one)
+    done: list[Reproduced] = []
+    try:
+        for experiment in experiments:
+            with progress_bar(not quiet) as show:
+                runner = _runner(on, lab, jobs, results, show)
+                outcome = experiment.whole(runner)
+            done.append(Reproduced(experiment, outcome, runner.ran))
+            if outputs.to_terminal:
+                table.show(done[-1], console)
+    finally:  # a run that is cut leaves the experiments that it finished
+        if done:
+            _write(done, outputs, figures, plans)
     return 0 if all(c.passed for one in done for c in one.outcome.checks) else EXIT_FAILED

@@ -4,6 +4,7 @@
 import json
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -235,6 +236,22 @@ def test_everything_is_written_and_a_failed_check_is_exit_1(
     assert "predicted: 1 of 2 pass" in page
     scenarios = (tmp_path / "new/sample-1.jsonl").read_text().splitlines()
     assert [json.loads(s)["seed"] for s in scenarios] == [1, 1]  # the baseline and `every`
+
+
+def test_a_run_that_is_cut_leaves_what_it_has(
+    ackwise: Ackwise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sampled: Experiment
+) -> None:
+    def cut(_runner: Runner) -> Outcome:
+        raise KeyboardInterrupt
+
+    module = ModuleType("ackwise_experiments.cut.simulator")
+    vars(module)["EXPERIMENT"] = replace(sampled, name="cut", run=cut)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(reproduce, "NAMES", {"simulator": ("sample", "cut"), "linux": ()})
+    path = tmp_path / "a.json"
+    said = ackwise("reproduce", "all", "--quiet", "--json", str(path))
+    assert said.code == 130
+    assert [one["name"] for one in json.loads(path.read_text())["experiments"]] == ["sample"]
 
 
 @pytest.mark.usefixtures("sampled")

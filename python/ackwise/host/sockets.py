@@ -65,8 +65,8 @@ def live() -> list[LiveSocket]:
     if not has_policies():
         raise RunError(
             f"policy show: the running kernel ({os.uname().release}) has no ACK policies: "
-            f"{AVAILABLE} does not exist; boot one with linux/patches (linux/README.md), or use "
-            "`ackwise lab shell`; `ackwise policy show NAME` describes a policy"
+            f"{AVAILABLE} does not exist; in a checkout, linux/README.md says how to build one, and "
+            "`ackwise lab shell` boots it; `ackwise policy show NAME` describes a policy"
         )
     try:
         found = [s for family in (socket.AF_INET, socket.AF_INET6) for s in _dump(family)]
