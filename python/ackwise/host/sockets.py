@@ -65,7 +65,7 @@ def live() -> list[LiveSocket]:
     if not has_policies():
         raise RunError(
             f"policy show: the running kernel ({os.uname().release}) has no ACK policies: "
-            f"{AVAILABLE} does not exist; in a checkout, linux/README.md says how to build one, and "
+            f"{AVAILABLE} does not exist; in a checkout, linux/README.md says how to build one; "
             "`ackwise lab shell` boots it; `ackwise policy show NAME` describes a policy"
         )
     try:
