@@ -8,6 +8,7 @@ A headline keeps its bound in a setting if the end of its interval that is again
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import isfinite
 from typing import Any, TypeVar
 
 from ackwise.results.stats import Estimate
@@ -43,10 +44,16 @@ class Headline:
 
 @dataclass(frozen=True)
 class Band:
-    """A headline's value in each setting."""
+    """A headline's value in each setting; infinite where it could not be measured, so that the
+    check of its bound does not pass."""
 
     headline: Headline
     values: Mapping[str, Estimate]
+
+    @property
+    def known(self) -> dict[str, Estimate]:
+        """The values that were measured."""
+        return {name: value for name, value in self.values.items() if isfinite(value.mean)}
 
     def checks(self) -> list[Check]:
         """One for each bound."""
@@ -73,10 +80,10 @@ class Band:
         what, unit = self.headline, self.headline.unit
         bars = Series(
             "",
-            [name.replace(" ", "\n") for name in self.values],
-            [value.mean for value in self.values.values()],
+            [name.replace(" ", "\n") for name in self.known],
+            [value.mean for value in self.known.values()],
             "bars",
-            spread=[value.ci95 or 0.0 for value in self.values.values()],
+            spread=[value.ci95 or 0.0 for value in self.known.values()],
         )
         bounds = (("at least", what.low), ("at most", what.high))
         lines = [(f"{words} {bound:g}", bound) for words, bound in bounds if bound is not None]
@@ -84,11 +91,15 @@ class Band:
 
     def note(self) -> str:
         """The band in words."""
-        low, high = (pick(self.values, key=lambda n: self.values[n].mean) for pick in (min, max))
+        known, count = self.known, str(len(self.values))
+        if not known:
+            return f"{self.headline.name}: not measured in any of {count} settings."
+        low, high = (pick(known, key=lambda name: known[name].mean) for pick in (min, max))
         unit = f" {self.headline.unit}" if self.headline.unit else ""
+        over = count if len(known) == len(self.values) else f"{len(known)} of {count}"
         return (
-            f"{self.headline.name}: {self.values[low].mean:.4g}{unit} ({low}) to "
-            f"{self.values[high].mean:.4g}{unit} ({high}) over {len(self.values)} settings."
+            f"{self.headline.name}: {known[low].mean:.4g}{unit} ({low}) to "
+            f"{known[high].mean:.4g}{unit} ({high}) over {over} settings."
         )
 
 

@@ -2,6 +2,7 @@
 """Headlines over a band: every setting counts, by the end of its interval that is against it."""
 
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,16 @@ def test_one_setting_beyond_a_bound_fails_the_band() -> None:
     assert failed(fine, Estimate(74, 1.1)) == ["gain, highest of the band"]
     assert failed(fine, Estimate(46, 1.1)) == ["gain, lowest of the band"]
     assert failed(fine, Estimate(44, None), fine) == ["gain, lowest of the band"]
+
+
+def test_a_setting_that_could_not_be_measured_fails_the_band_and_is_not_drawn() -> None:
+    unknown = Estimate(inf, None)
+    found = outcome(GAIN, Estimate(60, 2), unknown)
+    assert [one.passed for one in found.checks] == [False, True]
+    assert "60 % (setting 0) to 60 % (setting 0)" in found.notes[0]
+    assert "over 1 of 2 settings" in found.notes[0]
+    assert b"inf" not in drawn(found.figures[0])
+    assert outcome(GAIN, unknown, unknown).notes[0].endswith("not measured in any of 2 settings.")
 
 
 def test_a_headline_has_a_check_for_each_bound() -> None:

@@ -11,9 +11,17 @@ from ackwise import engine, plans
 from ackwise.engine import Cancel
 from ackwise.engine.replayed import Arrivals
 from ackwise.errors import InputError
-from ackwise_experiments import documents
-from ackwise_experiments.check import Kind
-from ackwise_experiments.dynamic import arrivals, fixed, optimum, policies, sender, simulator
+from ackwise_experiments import check, documents
+from ackwise_experiments.check import Basis, Kind, Origin
+from ackwise_experiments.dynamic import (
+    arrivals,
+    checks,
+    fixed,
+    optimum,
+    policies,
+    sender,
+    simulator,
+)
 from ackwise_experiments.dynamic.policies import LimitedPolicy, Size
 from ackwise_experiments.dynamic.sender import SimulatedConnection
 from ackwise_experiments.runner import Runner
@@ -123,6 +131,16 @@ def test_limits_that_bind_are_seen() -> None:
     assert not points[LimitedPolicy(policies.DYNAMIC, policies.FREE)].limited
     points = fixed.on_given(("bursts", 500, 2, 1), Cancel())
     assert not points[LimitedPolicy(policies.DYNAMIC, policies.LIMITED)].limited
+
+
+def test_what_limits_forced_everywhere_holds_no_bound() -> None:
+    case = LimitedPolicy(policies.PER_ACK, policies.LIMITED)
+    point = policies.cost_point([[policies.JudgedRun(1.0, True)]])
+    highest = checks.highest_unlimited([{case: {500: point}}])
+    (one,) = check.grouped(
+        "", [check.at_most("cost", 1.6, highest.high, basis=Basis(Kind.PREDICTED, Origin.ASKED))]
+    )
+    assert (one.measured, one.passed) == (None, False)
 
 
 def test_every_shipped_capture_holds_a_transfer_with_its_receiver() -> None:

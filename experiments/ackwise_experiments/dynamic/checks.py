@@ -2,6 +2,7 @@
 """Checks of dynamic acknowledgement."""
 
 from collections.abc import Sequence
+from math import inf
 
 from ackwise.results.stats import Estimate
 from ackwise_experiments.check import (
@@ -97,14 +98,15 @@ def _mean(curve: CostCurve) -> float:
 
 
 def highest_unlimited(by_rtt: Sequence[CostCurves]) -> Estimate:
-    """The cost with z per ACK whose interval reaches highest where no limit forced an ACK."""
+    """The cost with z per ACK whose interval reaches highest where no limit forced an ACK;
+    infinite, so that no bound holds, where limits forced some everywhere."""
     points = [
         Estimate(point.mean, point.ci95)
         for curves in by_rtt
         for point in curves[LimitedPolicy(PER_ACK, LIMITED)].values()
         if not point.limited
     ]
-    return max(points, key=lambda one: one.high)
+    return max(points, key=lambda one: one.high, default=Estimate(inf, None))
 
 
 def stock_multiple(by_rtt: Sequence[CostCurves]) -> float:
