@@ -62,15 +62,16 @@ def test_the_two_runs_of_a_cell_differ_in_the_uplinks_queues_alone() -> None:
 def test_rates_are_of_what_all_flows_bring_after_settling() -> None:
     line = CELL.access
     seconds = (line.duration_ns - line.settled_ns) / 1e9
-    paths = [{"data_bytes": bps * seconds / 8} for bps in (40e6, 2e6, 30e6)]
+    paths = [{"data_bytes": bps * seconds / 8} for bps in (40e6, 30e6, 1.5e6, 0.5e6)]
     groups = [{"name": DOWN}, {"name": UP}]
     ping = {"rtt_ns": {"p50": 1, "p99": 2}}
     result = {"groups": groups, "ack_paths": paths, "ping": ping}
-    found = cells.measured(CELL, result, [0, 1, 0])
+    two = replace(CELL, flows=2)
+    found = cells.measured(two, result)
     assert (found.down_bps, found.up_bps) == pytest.approx((70e6, 2e6))
     assert (found.ping_p50_ns, found.ping_p99_ns) == (1, 2)
-    alone = {"groups": groups[1:], "ack_paths": paths[1:2], "ping": ping}
-    assert cells.measured(CELL, alone, [0]).down_bps == 0
+    alone = {"groups": groups[1:], "ack_paths": paths[2:], "ping": ping}
+    assert cells.measured(two, alone).down_bps == 0
     scenario = cells.cell_scenario(CELL, gateway=True)
     assert scenario[documents.EXTRAS]["paths_from_ns"] == line.settled_ns
 

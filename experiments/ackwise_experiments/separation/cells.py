@@ -182,15 +182,15 @@ def cell_scenario(cell: Cell, *, gateway: bool) -> Scenario:
     return made
 
 
-def measured(cell: Cell, result: dict[str, Any], groups_of: Sequence[int]) -> Measured:
-    """A result, from the settled time on; `groups_of`: the group of each flow. Payload as it
-    arrives, which a loss that is repaired later does not move; the queues drop before that, so next
-    to nothing arrives twice."""
+def measured(cell: Cell, result: dict[str, Any]) -> Measured:
+    """A result, from the settled time on. Payload as it arrives, which a loss that is repaired
+    later does not move; the queues drop before that, so next to nothing arrives twice."""
     line = cell.access
     seconds = (line.duration_ns - line.settled_ns) / _S
     rates = dict.fromkeys(BOTH, 0.0)
-    for index, path in zip(groups_of, result["ack_paths"], strict=True):
-        rates[result["groups"][index]["name"]] += path["data_bytes"] * 8 / seconds
+    names = [group["name"] for group in result["groups"] for _ in range(cell.flows)]
+    for name, path in zip(names, result["ack_paths"], strict=True):
+        rates[name] += path["data_bytes"] * 8 / seconds
     rtt = result["ping"]["rtt_ns"]
     return Measured(rates[DOWN], rates[UP], rtt["p50"], rtt["p99"])
 
@@ -202,9 +202,5 @@ def compared(runner: LabRunner, wanted: Sequence[Cell]) -> list[Compared]:
     todo += [(cell, True) for cell in wanted]
     scenarios = [cell_scenario(cell, gateway=gateway) for cell, gateway in todo]
     results = runner.simulate("gateway cells", scenarios)
-    found = {}
-    for one, made, result in zip(todo, scenarios, results, strict=True):
-        # flows are numbered in the order of their starts, which the seed decides
-        groups_of = documents.prepared(made, "", "", runner.kernel).groups_of
-        found[one] = measured(one[0], result, groups_of)
+    found = {one: measured(one[0], result) for one, result in zip(todo, results, strict=True)}
     return [Compared(cell, found[bare[cell], False], found[cell, True]) for cell in wanted]

@@ -4,6 +4,7 @@ traffic program; ACKs, segments, RTTs and ACK latency from the captures at both 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 
 from ackwise import engine
@@ -91,7 +92,7 @@ class LabResult(RunResult):
     counters: dict[str, dict[str, int]]
     """by host: by how much each of its SNMP counters grew"""
     ack_paths: list[AckPath] | None = None
-    """of each flow, in order of their start; None: not asked for"""
+    """of each flow, by group, in a group by start; None: not asked for"""
     processor: Processor | None = None
     """None: not counted"""
 
@@ -235,7 +236,12 @@ def _result(
         client=_host(recorded),
         server=_host(recorded),
         counters=recorded.counters,
-        ack_paths=[flow.ack_path for flow in measured.flows if flow.ack_path] or None,
+        ack_paths=[
+            flow.ack_path
+            for _, flow in sorted(zip(groups_of, measured.flows, strict=True), key=itemgetter(0))
+            if flow.ack_path
+        ]
+        or None,
     )
 
 

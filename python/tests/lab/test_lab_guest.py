@@ -118,6 +118,18 @@ def test_a_window_in_packets_is_kept(kernel: Kernel) -> None:
     assert 0.8 < group.goodput_bps / (88 * 1448 * 8 / 0.1) <= 1
 
 
+def test_ack_paths_are_in_the_order_of_the_groups(kernel: Kernel) -> None:
+    given = scenario("adsl", "both-ways", 2000)
+    given = put(given, "groups.0", {"start_ns": 500 * MS, "start_jitter_ns": 0})
+    given = put(given, "groups.1", {"start_ns": 0, "start_jitter_ns": 0})
+    result = simulate(kernel, given, extras=Extras(paths_from_ns=0))
+    assert result.ack_paths is not None
+    download, upload = result.ack_paths
+    # the uplink's FIFO is the upload's, which started first, and holds up the download's ACKs
+    assert upload.data_bytes > 2 * download.data_bytes
+    assert upload.acks_sent == pytest.approx(result.groups[1].acks_sent, abs=5)
+
+
 def test_the_paths_of_pings_and_acks_are_measured(kernel: Kernel) -> None:
     given = scenario("wan-10ms", "bulk", 1000)
     given = replace(given, ping_interval_ns=10 * MS)
