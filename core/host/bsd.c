@@ -75,14 +75,11 @@ static bool slides_enough(const struct aw_conn *conn, const struct aw_event *e)
 	return slide >= 2ull * e->rcv_mss_bytes || (slide && slide >= share_bytes);
 }
 
-static struct aw_verdict wait(struct aw_conn *conn, const struct aw_event *e)
+static struct aw_verdict delay(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct aw_verdict v = aw_order_wait(conn, e);
 	struct bsd *s = state_of(conn);
 	aw_u64 ticks;
 
-	if (v.action != AW_NOTHING)
-		return v;
 	/* while data waits for a tick, the tick must not move, even if late */
 	if (!s->waiting && s->tick_ns <= e->now_ns) {
 		ticks = aw_div64(e->now_ns - s->tick_ns, (aw_u32)period_ns(conn)) + 1;
@@ -94,37 +91,19 @@ static struct aw_verdict wait(struct aw_conn *conn, const struct aw_event *e)
 
 static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct aw_verdict v;
-
 	if (slides_enough(conn, e))
 		return aw_send_now(AW_REASON_WINDOW_UPDATE);
-	if (conn->order.bytes && e->unacked_bytes >= conn->order.bytes) {
-		v = aw_ask(conn, AW_WHY_LIMIT, e);
-		if (v.action == AW_SEND_NOW)
-			return v;
-	}
-	return wait(conn, e);
-}
-
-static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event *e)
-{
-	struct aw_verdict v = aw_send_now(AW_REASON_DELAY_TIMER);
-
-	if (conn->order.delay_ns)
-		v = aw_ask(conn, AW_WHY_TIMEOUT, e);
-	return v.action == AW_SEND_NOW ? v : wait(conn, e);
+	if (conn->order.bytes && e->unacked_bytes >= conn->order.bytes)
+		return aw_ask_or_wait(conn, AW_WHY_LIMIT, e);
+	return aw_wait(conn, e);
 }
 
 static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct aw_verdict v;
-
 	if (slides_enough(conn, e))
 		return aw_send_now(AW_REASON_WINDOW_UPDATE);
-	if (!aw_asks_on_read(conn))
-		return conn->pending;
-	v = aw_ask(conn, AW_WHY_READ, e);
-	return v.action == AW_SEND_NOW ? v : wait(conn, e);
+	return aw_asks_on_read(conn) ? aw_ask_or_wait(conn, AW_WHY_READ, e)
+				     : conn->pending;
 }
 
 static void on_ack_sent(struct aw_conn *conn, const struct aw_event *e)
@@ -143,8 +122,9 @@ const struct aw_host aw_host_bsd = {
 	.uses_random = 1,
 	.unbounded = 1,
 	.init = init,
+	.delay = delay,
 	.on_data = on_data,
-	.on_deadline = on_deadline,
+	.on_deadline = aw_time_is_up,
 	.on_app_read = on_app_read,
 	.on_ack_sent = on_ack_sent,
 };

@@ -136,6 +136,20 @@ struct aw_verdict aw_order_time(struct aw_conn *conn, const struct aw_event *e)
 	return aw_wait_until(conn->due_ns);
 }
 
+struct aw_verdict aw_ask_or_wait(struct aw_conn *conn, enum aw_why why,
+				 const struct aw_event *e)
+{
+	struct aw_verdict v = aw_ask(conn, why, e);
+
+	return v.action == AW_SEND_NOW ? v : aw_wait(conn, e);
+}
+
+struct aw_verdict aw_time_is_up(struct aw_conn *conn, const struct aw_event *e)
+{
+	return conn->order.delay_ns ? aw_ask_or_wait(conn, AW_WHY_TIMEOUT, e)
+				    : aw_send_now(AW_REASON_DELAY_TIMER);
+}
+
 /* What a policy may want to know about a segment later. */
 static void account(struct aw_conn *conn, const struct aw_event *e)
 {

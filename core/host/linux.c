@@ -130,8 +130,9 @@ static void measure(struct linux_host *s, const struct aw_event *e)
 		s->quick |= 1;
 }
 
-static struct aw_verdict delay(struct linux_host *s, const struct aw_event *e)
+static struct aw_verdict delay(struct aw_conn *conn, const struct aw_event *e)
 {
+	struct linux_host *s = state_of(conn);
 	aw_u32 ato_us = aw_min_u32(s->ato_us, DELACK_MAX_US);
 	aw_u64 ato_ns, deadline_ns;
 
@@ -160,13 +161,6 @@ static bool is_worth_it(const struct aw_event *e)
 	       e->flags & AW_FLAG_READER_WAITS;
 }
 
-static struct aw_verdict wait(struct aw_conn *conn, const struct aw_event *e)
-{
-	struct aw_verdict v = aw_order_wait(conn, e);
-
-	return v.action == AW_NOTHING ? delay(state_of(conn), e) : v;
-}
-
 /* [S4.1] */
 static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
 {
@@ -184,7 +178,7 @@ static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
 	}
 	if (s->quick && !s->pingpong)
 		return aw_send_now(AW_REASON_QUICKACK);
-	return wait(conn, e);
+	return aw_wait(conn, e);
 }
 
 static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event *e)
@@ -196,7 +190,7 @@ static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event
 	if (conn->order.delay_ns) {
 		v = aw_ask(conn, AW_WHY_TIMEOUT, e);
 		if (v.action != AW_SEND_NOW)
-			return wait(conn, e);
+			return aw_wait(conn, e);
 	}
 	if (s->pingpong) {
 		/* there was no reply to piggyback on: a one-way flow after all */
@@ -235,7 +229,7 @@ static struct aw_verdict asked(struct aw_conn *conn, enum aw_why why,
 
 	if (v.action != AW_SEND_NOW)
 		v = !conn->order.delay_ns && timer_ns ? aw_wait_until(timer_ns)
-						      : wait(conn, e);
+						      : aw_wait(conn, e);
 	return v;
 }
 
@@ -286,6 +280,7 @@ const struct aw_host aw_host_linux = {
 	.summary = "as an unmodified Linux 6.12 receiver",
 	.source = "Linux 6.12, net/ipv4/tcp_input.c, tcp_output.c, tcp.c",
 	.wnd_use = AW_WND_USE_STOCK,
+	.delay = delay,
 	.on_data = on_data,
 	.on_deadline = on_deadline,
 	.on_app_read = on_app_read,

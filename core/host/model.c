@@ -16,36 +16,22 @@
  */
 #include <ackwise/host.h>
 
-static struct aw_verdict wait(struct aw_conn *conn, const struct aw_event *e)
+static struct aw_verdict delay(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct aw_verdict v = aw_order_wait(conn, e);
-
-	return v.action == AW_NOTHING ? aw_wait_until(AW_NEVER_NS) : v;
+	(void)conn;
+	(void)e;
+	return aw_wait_until(AW_NEVER_NS);
 }
 
 static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct aw_verdict v;
-
 	if (!conn->order.bytes && !conn->order.delay_ns)
 		return aw_send_now(AW_REASON_EVERY_SEGMENT);
 	/* a model has no holes: what is out of order in a capture is an arrival, too */
 	if (conn->order.bytes &&
-	    (e->unacked_bytes >= conn->order.bytes || e->seq != AW_SEQ_IN)) {
-		v = aw_ask(conn, AW_WHY_LIMIT, e);
-		if (v.action == AW_SEND_NOW)
-			return v;
-	}
-	return wait(conn, e);
-}
-
-static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event *e)
-{
-	struct aw_verdict v = aw_send_now(AW_REASON_DELAY_TIMER);
-
-	if (conn->order.delay_ns)
-		v = aw_ask(conn, AW_WHY_TIMEOUT, e);
-	return v.action == AW_SEND_NOW ? v : wait(conn, e);
+	    (e->unacked_bytes >= conn->order.bytes || e->seq != AW_SEQ_IN))
+		return aw_ask_or_wait(conn, AW_WHY_LIMIT, e);
+	return aw_wait(conn, e);
 }
 
 static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event *e)
@@ -67,8 +53,9 @@ const struct aw_host aw_host_model = {
 	.wnd_use = AW_WND_USE_NEVER,
 	.unbounded = 1,
 	.no_duties = 1,
+	.delay = delay,
 	.on_data = on_data,
-	.on_deadline = on_deadline,
+	.on_deadline = aw_time_is_up,
 	.on_app_read = on_app_read,
 	.on_ack_sent = on_ack_sent,
 };

@@ -20,50 +20,30 @@
 
 #define DELAY_NS (200 * AW_NS_PER_MS)
 
-static struct aw_verdict wait(struct aw_conn *conn, const struct aw_event *e)
+/* "A TCP SHOULD implement a delayed ACK" [RFC 1122, 4.2.3.2] */
+static struct aw_verdict delay(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct aw_verdict v = aw_order_wait(conn, e);
-
-	/* "A TCP SHOULD implement a delayed ACK" [RFC 1122, 4.2.3.2] */
-	return v.action == AW_NOTHING
-		       ? aw_wait_until(aw_add_ns(conn->owed_since_ns, DELAY_NS))
-		       : v;
+	(void)e;
+	return aw_wait_until(aw_add_ns(conn->owed_since_ns, DELAY_NS));
 }
 
 static struct aw_verdict on_data(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct aw_verdict v;
-
 	if (!conn->order.bytes) {
 		/* "an ACK SHOULD be generated for at least every second full-sized
 		 * segment" [RFC 5681, 4.2 (a)] */
 		if (e->unacked_bytes >= 2ull * e->rcv_mss_bytes)
 			return aw_send_now(AW_REASON_SECOND_SEGMENT);
 	} else if (e->unacked_bytes >= conn->order.bytes) {
-		v = aw_ask(conn, AW_WHY_LIMIT, e);
-		if (v.action == AW_SEND_NOW)
-			return v;
+		return aw_ask_or_wait(conn, AW_WHY_LIMIT, e);
 	}
-	return wait(conn, e);
-}
-
-static struct aw_verdict on_deadline(struct aw_conn *conn, const struct aw_event *e)
-{
-	struct aw_verdict v = aw_send_now(AW_REASON_DELAY_TIMER);
-
-	if (conn->order.delay_ns)
-		v = aw_ask(conn, AW_WHY_TIMEOUT, e);
-	return v.action == AW_SEND_NOW ? v : wait(conn, e);
+	return aw_wait(conn, e);
 }
 
 static struct aw_verdict on_app_read(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct aw_verdict v;
-
-	if (!aw_asks_on_read(conn))
-		return conn->pending;
-	v = aw_ask(conn, AW_WHY_READ, e);
-	return v.action == AW_SEND_NOW ? v : wait(conn, e);
+	return aw_asks_on_read(conn) ? aw_ask_or_wait(conn, AW_WHY_READ, e)
+				     : conn->pending;
 }
 
 static void on_ack_sent(struct aw_conn *conn, const struct aw_event *e)
@@ -77,8 +57,9 @@ const struct aw_host aw_host_rfc = {
 	.summary = "what the RFCs ask for: two full segments or 200 ms",
 	.source = "RFC 9293, 3.8.6.3; RFC 5681, 4.2",
 	.wnd_use = AW_WND_USE_NEVER,
+	.delay = delay,
 	.on_data = on_data,
-	.on_deadline = on_deadline,
+	.on_deadline = aw_time_is_up,
 	.on_app_read = on_app_read,
 	.on_ack_sent = on_ack_sent,
 };

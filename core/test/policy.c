@@ -132,8 +132,8 @@ static void lists_hosts(void)
 		CHECK(aw_host_find(host->name) == host, "%s is unique", host->name);
 		CHECK(!aw_policy_find(host->name), "%s is no policy", host->name);
 		CHECK(host->summary[0] && host->source[0], "%s", host->name);
-		CHECK(host->on_data && host->on_deadline && host->on_app_read &&
-			      host->on_ack_sent,
+		CHECK(host->delay && host->on_data && host->on_deadline &&
+			      host->on_app_read && host->on_ack_sent,
 		      "%s", host->name);
 		CHECK(host->params_count <= AW_PARAMS_MAX, "%s", host->name);
 		for (j = 0; j < host->params_count; j++)

@@ -62,6 +62,8 @@ struct aw_host {
 	aw_u8 no_duties;
 
 	void (*init)(struct aw_conn *conn, const struct aw_event *e); /* optional */
+	/* How long an ACK waits by the host's own rule; for aw_wait(). */
+	struct aw_verdict (*delay)(struct aw_conn *conn, const struct aw_event *e);
 	struct aw_verdict (*on_data)(struct aw_conn *conn, const struct aw_event *e);
 	/* The deadline passed, and it was not a duty's. */
 	struct aw_verdict (*on_deadline)(struct aw_conn *conn,
@@ -178,11 +180,22 @@ struct aw_verdict aw_ask(struct aw_conn *conn, enum aw_why why,
 /* AW_WAIT until the order's time is up, AW_SEND_NOW if it was and the policy says so;
  * AW_NOTHING: the host's own time counts. */
 struct aw_verdict aw_order_time(struct aw_conn *conn, const struct aw_event *e);
-static inline struct aw_verdict aw_order_wait(struct aw_conn *conn,
-					      const struct aw_event *e)
+
+/* By the order's time; where it has none, by the host's own. */
+static inline struct aw_verdict aw_wait(struct aw_conn *conn, const struct aw_event *e)
 {
-	return conn->order.delay_ns ? aw_order_time(conn, e) : aw_nothing();
+	struct aw_verdict v =
+		conn->order.delay_ns ? aw_order_time(conn, e) : aw_nothing();
+
+	return v.action == AW_NOTHING ? conn->host->delay(conn, e) : v;
 }
+
+/* aw_ask(), and unless that sends the ACK, aw_wait(). */
+struct aw_verdict aw_ask_or_wait(struct aw_conn *conn, enum aw_why why,
+				 const struct aw_event *e);
+
+/* on_deadline() of a host whose delays do not adapt: asks, if the time was an order's. */
+struct aw_verdict aw_time_is_up(struct aw_conn *conn, const struct aw_event *e);
 
 /*
  * Duties: what the RFCs require of every host, whatever its policy.  v, or an earlier

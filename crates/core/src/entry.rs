@@ -50,6 +50,7 @@ pub(crate) struct RawHost {
     pub unbounded: u8,
     pub no_duties: u8,
     pub init: *const c_void,
+    pub delay: *const c_void,
     pub on_data: *const c_void,
     pub on_deadline: *const c_void,
     pub on_app_read: *const c_void,

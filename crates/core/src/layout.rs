@@ -127,7 +127,7 @@ fn hosts_policies_and_their_parameters_look_the_same_from_both_sides() {
     mirror!("aw_host" = RawHost {
         "name" = name, "summary" = summary, "source" = source, "params" = params,
         "params_count" = params_count, "wnd_use" = wnd_use, "uses_random" = uses_random,
-        "unbounded" = unbounded, "no_duties" = no_duties, "init" = init, "on_data" = on_data,
+        "unbounded" = unbounded, "no_duties" = no_duties, "init" = init, "delay" = delay, "on_data" = on_data,
         "on_deadline" = on_deadline, "on_app_read" = on_app_read, "on_ack_sent" = on_ack_sent,
     });
     assert_eq!(offset_of!(RawHost, on_ack_sent) + size_of::<*const c_void>(), size_of::<RawHost>());
