@@ -20,7 +20,7 @@
  *	bytes     what waits after data is less than an order of the clamp's size,
  *	          unless the host could not send (its window cannot move)
  *	at once   what the host alone would send at once, it sends at once; open for
- *	          data that arrives on bsd
+ *	          data and reads on bsd
  *	promise   "send now" ends with an ACK, not before
  *	storm     between two questions of TIMEOUT are 50 us at least
  *	order     the order in force is one of the clamp's
