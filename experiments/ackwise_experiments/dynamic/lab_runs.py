@@ -140,7 +140,7 @@ def streamed(rtt: str, window: str, label: str, size: LabSize) -> Scenario:
 
 def on_linux(chosen: policy.PolicyChoice) -> policy.PolicyChoice:
     """The policy as a kernel runs it."""
-    return replace(chosen, host=policy.STOCK, clamp=policy.CLAMPS[0])
+    return replace(chosen, host=policy.STOCK, clamp=policy.CLAMPED)
 
 
 def on_kernel(made: Scenario) -> Scenario:

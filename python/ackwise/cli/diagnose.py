@@ -162,7 +162,7 @@ def _replay_settings(paths: tuple[str, ...], what_if: _WhatIf) -> "ReplaySetting
     """Through which policies to replay: those asked for and stock Linux. Raises InputError."""
     from ackwise import engine, replays
     from ackwise.plans import policy
-    from ackwise.plans.policy import CLAMPS
+    from ackwise.plans.policy import CLAMPED
 
     asked = "--policy" if what_if.policy else "--regret"
     if len(paths) > 1:
@@ -181,7 +181,7 @@ def _replay_settings(paths: tuple[str, ...], what_if: _WhatIf) -> "ReplaySetting
         seed=1,
         ack_ns=None,
         data_ns=None,
-        clamp=CLAMPS[0],
+        clamp=CLAMPED,
     )
 
 

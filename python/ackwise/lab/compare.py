@@ -101,7 +101,7 @@ def simulate(
 
 def world(kernel: Kernel, name: str = "lab") -> World:
     """The lab, or an emulated device, with this kernel."""
-    return World(name, kernel.label, kernel.key, clamp=policy.CLAMPS[0])
+    return World(name, kernel.label, kernel.key, clamp=policy.CLAMPED)
 
 
 def lacks_link(link: Link) -> str:

@@ -16,7 +16,7 @@ STOCK = "linux"
 MODEL = "model"
 HOST_KEY, CLAMP_KEY = "host", "clamp"
 # What bounds an order: a quarter of flight and window, or, as published, only its delay.
-CLAMPS = ("flight", "none")
+CLAMPS = (CLAMPED, UNCLAMPED) = ("flight", "none")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class PolicyChoice:
     def for_engine(self) -> Policy:
         """The policy in the scenario's format."""
         return Policy(
-            name=self.name, params=self.params, host=self.host, clamp=self.clamp != CLAMPS[1]
+            name=self.name, params=self.params, host=self.host, clamp=self.clamp != UNCLAMPED
         )
 
 

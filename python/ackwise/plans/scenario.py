@@ -98,7 +98,7 @@ class Plan:
     baseline: PolicyChoice
     runs: int = 3
     seed: int = 1
-    clamp: str = policy.CLAMPS[0]  # for policies that choose none
+    clamp: str = policy.CLAMPED  # for policies that choose none
     notes: list[str] = field(default_factory=list)
     device: str = DEVICES[0]  # the machine of `ackwise device compare`
 
@@ -120,7 +120,7 @@ def build(
     runs: int,
     seed: int,
     where: str,
-    clamp: str = policy.CLAMPS[0],
+    clamp: str = policy.CLAMPED,
     device: str = DEVICES[0],
 ) -> Plan:
     """A consistent plan in which each policy has its clamp; adds the baseline if it is not among
@@ -145,7 +145,7 @@ def _clamped(workload: Workload, word: str) -> Workload:
     """The workload with the plan's clamp applied to the policies that its groups set themselves."""
 
     def clamped(choice: Policy) -> Policy:
-        return replace(choice, clamp=choice.clamp and word == policy.CLAMPS[0])
+        return replace(choice, clamp=choice.clamp and word == policy.CLAMPED)
 
     def of(flows: Flows) -> Flows:
         group = replace(flows.group, peer_policy=clamped(flows.group.peer_policy))

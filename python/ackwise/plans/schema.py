@@ -18,7 +18,7 @@ from ackwise import engine
 from ackwise.engine.catalogue import ScenarioKey
 from ackwise.errors import InputError, quoted, suggestion
 from ackwise.plans import units
-from ackwise.plans.policy import CLAMPS
+from ackwise.plans.policy import CLAMPED, CLAMPS
 from ackwise.plans.units import RATE, SHARE, SIZE, TIME, Dimension
 
 U32_MAX = 2**32 - 1
@@ -350,7 +350,7 @@ def plan() -> Table:
                 Kind.CHOICE,
                 "what bounds the orders of policies that choose none: a quarter of the sender's "
                 "flight and of the window, or nothing but the longest delay, as published",
-                CLAMPS[0],
+                CLAMPED,
                 choices=CLAMPS,
             ),
             Key(

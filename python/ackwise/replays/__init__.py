@@ -22,7 +22,7 @@ from ackwise.engine.replayed import (
     ReplayResult,
 )
 from ackwise.errors import InputError, Interrupted, RunError, printable, quoted
-from ackwise.plans.policy import CLAMPS, STOCK, PolicyChoice
+from ackwise.plans.policy import STOCK, UNCLAMPED, PolicyChoice
 from ackwise.replays.document import Direction, Document
 from ackwise.results import provenance
 from ackwise.results.document import policy_given
@@ -133,7 +133,7 @@ class ReplaySettings:
     seed: int
     ack_ns: int | None  # both are None, or neither is
     data_ns: int | None
-    clamp: str = CLAMPS[1]  # for policies that name none
+    clamp: str = UNCLAMPED  # for policies that name none
     ack_delay_max_ns: int = ACK_DELAY_MAX_NS
 
     @property
