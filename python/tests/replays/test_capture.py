@@ -224,14 +224,18 @@ def test_a_real_transfer_is_captured_and_replayed(ackwise: Ackwise, tmp_path: Pa
     assert namespaces() == before
     assert [p.name for p in tmp_path.iterdir()] == ["real.pcap"]
 
-    said = ackwise("replay", str(file), "--policy", "all", "--json", "--quiet")
+    each = "every:host=model"
+    words = ["replay", str(file), "--policy", "all", "--policy", each, "--json", "--quiet"]
+    said = ackwise(*words)
     assert said.code == 0, said.err
     one = json.loads(said.out)["directions"][0]
     cells = {c["policy"]: c for c in one["cells"]}
     assert one["packets_above_mss"] == 0, "offloads were on"
     assert one["payload_bytes"] > 500_000
     assert one["window_known"]
-    assert cells["every"]["acks"] >= one["data_segments"] * 0.99
+    assert cells[each]["acks"] >= one["data_segments"] * 0.99
+    # above a hole, TCP shares ACKs whatever the policy: Linux compresses SACKs
+    assert cells["every"]["acks"] >= (one["data_segments"] - one["packets_above_hole"]) * 0.99
     # The model of this kernel's receiver against the real one, on the same arrivals. Wide, as
     # kernels differ; `every` and `a3` lie far outside.
     assert cells["linux"]["acks"] == pytest.approx(cells["captured"]["acks"], rel=0.35)
