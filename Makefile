@@ -123,6 +123,9 @@ test-wheel: setup-test wheel man
 # each for ten minutes.
 FUZZ_SECONDS ?= 20
 FUZZ_JOBS ?= 2
+ifeq ($(origin FUZZ_SECONDS),file)
+fuzz-commands: FUZZ_SECONDS = 60
+endif
 FUZZ_CAPTURES := fuzz-read fuzz-replay fuzz-diagnose
 FUZZ_PYTHON := $(addprefix fuzz-,queues changes state sockets live claims claims-came guest-results)
 FUZZ_ALL := fuzz-core fuzz-guest fuzz-commands $(FUZZ_CAPTURES) $(FUZZ_PYTHON)
