@@ -9,7 +9,7 @@
 
 #define MSS 1460u
 
-extern const struct aw_policy idle_gap;
+extern const struct aw_policy aw_policy_idlegap;
 
 static const struct {
 	aw_u32 at_us;
@@ -83,13 +83,16 @@ int main(void)
 	aw_u64 now_ns = 0;
 	aw_u32 i;
 
-	if (aw_policy_validate(&idle_gap)) {
-		printf("the policy is not valid: %d\n", aw_policy_validate(&idle_gap));
+	if (aw_policy_validate(&aw_policy_idlegap)) {
+		printf("the policy is not valid: %d\n",
+		       aw_policy_validate(&aw_policy_idlegap));
 		return 1;
 	}
-	aw_params_init(idle_gap.params, idle_gap.params_count, &params);
+	aw_params_init(aw_policy_idlegap.params, aw_policy_idlegap.params_count,
+		       &params);
 	/* the RFCs' own rules for all that is not plain data; host rfc has no parameters */
-	aw_conn_init(&conn, aw_host_find("rfc"), &params, &idle_gap, &params, &start);
+	aw_conn_init(&conn, aw_host_find("rfc"), &params, &aw_policy_idlegap, &params,
+		     &start);
 	/* so few segments are no flight to bound an order by; never on a network */
 	conn.unbounded = 1;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The hosts and policies of the core's lists, with their parameters.
 
-use std::ffi::{c_char, c_void, CStr, CString};
+use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::fmt;
+use std::sync::{PoisonError, RwLock};
 
 pub(crate) const PARAMS_MAX: usize = 8;
 
@@ -87,6 +88,7 @@ extern "C" {
     fn aw_host_find(name: *const c_char) -> *const RawHost;
     fn aw_policy_at(index: u32) -> *const RawPolicy;
     fn aw_policy_find(name: *const c_char) -> *const RawPolicy;
+    fn aw_policy_validate(policy: *const RawPolicy) -> c_int;
     fn aw_params_init(params: *const RawParam, count: u32, p: *mut RawParams);
 }
 
@@ -94,9 +96,16 @@ extern "C" {
 #[derive(Clone, Copy)]
 pub struct Host(pub(crate) &'static RawHost);
 
-/// A policy of the core's list.
+/// A policy of the core's list, or one that was added to it.
 #[derive(Clone, Copy)]
 pub struct Policy(pub(crate) &'static RawPolicy);
+
+/// What [`Policy::add`] added in this process.
+static ADDED: RwLock<Vec<Policy>> = RwLock::new(Vec::new());
+
+fn added() -> Vec<Policy> {
+    ADDED.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 // SAFETY: entries of the lists are constant data.
 unsafe impl Send for Host {}
@@ -136,17 +145,45 @@ impl Host {
 }
 
 impl Policy {
-    /// All policies in the list's order.
+    /// All policies in the list's order, then those that were added.
     pub fn all() -> impl Iterator<Item = Policy> {
         // SAFETY: the core returns NULL past the end, otherwise constant data.
-        (0u32..).map_while(|i| unsafe { aw_policy_at(i).as_ref() }.map(Policy))
+        (0u32..).map_while(|i| unsafe { aw_policy_at(i).as_ref() }.map(Policy)).chain(added())
     }
 
     /// The policy with this name, in lower case; None if there is none.
     pub fn find(name: &str) -> Option<Policy> {
-        let name = CString::new(name).ok()?;
+        let text = CString::new(name).ok()?;
         // SAFETY: a valid string in, NULL or constant data out.
-        unsafe { aw_policy_find(name.as_ptr()).as_ref() }.map(Policy)
+        let listed = unsafe { aw_policy_find(text.as_ptr()).as_ref() }.map(Policy);
+        listed.or_else(|| added().into_iter().find(|policy| policy.name() == name))
+    }
+
+    /// Adds a policy to the list, until the process ends. Err, in words, if it breaks a rule of
+    /// `policy.h` or its name is taken.
+    ///
+    /// # Safety
+    ///
+    /// `policy` points to a `struct aw_policy` of this version of the core. Whatever it refers to
+    /// stays valid and constant.
+    pub unsafe fn add(policy: *const c_void) -> Result<Policy, String> {
+        let broken = match aw_policy_validate(policy.cast()) {
+            0 => None,
+            -1 => Some("name, summary or source is missing, or the name is not one lower-case word"),
+            -2 => Some("order is missing"),
+            -3 => Some("state_bytes is more than AW_STATE_MAX_BYTES"),
+            -4 => Some("a parameter lacks its name, or its default is outside its range"),
+            _ => Some("a value lacks its name, or observe is missing"),
+        };
+        if let Some(what) = broken {
+            return Err(what.into());
+        }
+        let policy = Policy(&*policy.cast());
+        if Entry::find(policy.name()).is_some() {
+            return Err(format!("the name \"{}\" is taken", policy.name()));
+        }
+        ADDED.write().unwrap_or_else(PoisonError::into_inner).push(policy);
+        Ok(policy)
     }
 
     /// One lower-case word, the same in files, on the command line and in sysctls.

@@ -4,6 +4,7 @@
 
 mod both_ends;
 mod diagnose;
+mod own;
 mod reading;
 mod sockets;
 mod tapped;
@@ -310,6 +311,7 @@ pub fn fill(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<sockets::Sockets>()?;
     m.add_function(wrap_pyfunction!(sockets::limits, m)?)?;
     m.add_function(wrap_pyfunction!(policies, m)?)?;
+    m.add_function(wrap_pyfunction!(own::add_policy, m)?)?;
     m.add_function(wrap_pyfunction!(reasons, m)?)?;
     m.add_function(wrap_pyfunction!(scenario_keys, m)?)?;
     m.add_function(wrap_pyfunction!(classes, m)?)?;

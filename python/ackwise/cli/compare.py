@@ -24,6 +24,7 @@ the arrivals in a capture: `ackwise replay`.
 _EXAMPLES = """\
 ackwise compare --link adsl --workload bulk --policy linux --policy delayed:segments=8
 ackwise compare --link docsis --policy all --runs 5 --report docsis.html
+ackwise compare --link adsl --policy linux --policy ./mine.c:segments=4
 ackwise compare --plan demo --json results.json --csv results.csv
 ackwise compare --plan my-plan.toml --parquet results.parquet
 ackwise compare --list
@@ -126,7 +127,7 @@ def command(
     from ackwise.results.progress import progress_bar
 
     outputs.check()
-    made = options.plan_of(plan, link, workload, overrides)
+    made = options.plan_of(plan, link, workload, overrides, policy_files=True)
     warning = plans.check_work(made, allow_long)
     if warning and not quiet:
         say(f"ackwise: {warning}")

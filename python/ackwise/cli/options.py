@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ackwise.lab import target as targets
     from ackwise.lab.machine import Kernel
     from ackwise.plans import Plan
+    from ackwise.plans.policy import PolicyChoice
 
 
 # --- types of values -----------------------------------------------------------------------------
@@ -349,13 +350,25 @@ def overrides(function: F) -> F:
     )(gathered("overrides", Overrides)(function))  # fmt: skip
 
 
+def policies_of(given: Sequence[str], *, files: bool) -> "list[PolicyChoice]":
+    """The policies of --policy. `files`: C files are among them. Raises InputError."""
+    from ackwise.plans import own, policy
+
+    named = [own.add(one, "--policy") if files and own.is_file(one) else one for one in given]
+    return policy.parse_all(named or [policy.ALL], "--policy")
+
+
 def plan_of(
-    plan: str | None, links: Sequence[str], workloads: Sequence[str], more: Overrides
+    plan: str | None,
+    links: Sequence[str],
+    workloads: Sequence[str],
+    more: Overrides,
+    *,
+    policy_files: bool = False,
 ) -> "Plan":
     """The plan that the command line names, or makes of --link and --workload. Raises
     InputError."""
     from ackwise import plans
-    from ackwise.plans import policy
 
     ctx = click.get_current_context()
     word = next(p for p in ctx.command.params if p.name == "plan")
@@ -375,7 +388,7 @@ def plan_of(
             file=made.file,
             links=made.links,
             workloads=made.workloads,
-            policies=policy.parse_all(more.policy, "--policy") if more.policy else made.policies,
+            policies=policies_of(more.policy, files=policy_files) if more.policy else made.policies,
             baseline=more.baseline or made.baseline.label,
             runs=more.runs or made.runs,
             seed=made.seed if more.seed is None else more.seed,
@@ -393,7 +406,7 @@ def plan_of(
             file="",
             links=named_links,
             workloads=named_workloads,
-            policies=policy.parse_all(more.policy or [policy.ALL], "--policy"),
+            policies=policies_of(more.policy, files=policy_files),
             baseline=more.baseline or "linux",
             runs=more.runs or 3,
             seed=1 if more.seed is None else more.seed,

@@ -82,7 +82,7 @@ class _Settings:
 def command(capture: str, asked: _Settings, outputs: Outputs, quiet: bool) -> int:
     """Exit code; raises InputError, RunError, Interrupted."""
     from ackwise import replays
-    from ackwise.plans import policy, units
+    from ackwise.plans import units
     from ackwise.replays import table
     from ackwise.results import export
     from ackwise.results.console import Console
@@ -95,7 +95,7 @@ def command(capture: str, asked: _Settings, outputs: Outputs, quiet: bool) -> in
     if (asked.ack_cost is None) != (asked.data_cost is None):
         raise InputError("--ack-cost: needs --data-cost, and the reverse; give both or neither")
     settings = replays.ReplaySettings(
-        policies=policy.parse_all(asked.policy or [policy.ALL], "--policy"),
+        policies=options.policies_of(asked.policy, files=True),
         rho_permille=asked.cost_ratio // _STEP_PPM,
         unit_ns=asked.unit,
         seed=asked.seed,

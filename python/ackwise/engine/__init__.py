@@ -78,6 +78,16 @@ def policies() -> list[PolicyEntry]:
     return listed
 
 
+def add_policy(library: Path, name: str, where: str) -> None:
+    """Adds the policy of a shared object to the list, until the process ends. InputError, which
+    begins with `where`, if it is none."""
+    try:
+        _loaded().add_policy(str(library), name)
+    except _loaded().EngineError as problem:
+        raise InputError(f"{where}: {problem}") from None
+    policies.cache_clear()
+
+
 @cache
 def reasons() -> list[dict[str, str]]:
     """Every reason for an ACK: label, source, text."""

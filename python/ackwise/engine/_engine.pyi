@@ -33,6 +33,9 @@ def pareto(u: float, mean: float, most: float) -> int:
     """The size at quantile `u` of the simulator's bounded Pareto distribution."""
 
 def policies() -> str: ...
+def add_policy(file: str, name: str) -> None:
+    """Adds `aw_policy_NAME` of a shared object to the policies, until the process ends."""
+
 def reasons() -> str: ...
 def scenario_keys() -> str:
     """The keys of a scenario by table (`scenario`, `channel`, `sender` ..., `app.KIND`): a list of

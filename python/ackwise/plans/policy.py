@@ -42,6 +42,11 @@ def find(name: str, where: str) -> PolicyEntry:
         if entry["name"] == name:
             return entry
     names = [p["name"] for p in engine.policies()]
+    if name.endswith(".c"):
+        raise InputError(
+            f"{where}: {quoted(name)}: a C file is a policy only where --policy of `ackwise "
+            "compare` and `ackwise replay` names it"
+        )
     raise InputError(
         f"{where}: {quoted(name)} is not a policy; {suggestion(name, names)}; "
         "`ackwise policy list` shows all"

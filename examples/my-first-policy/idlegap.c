@@ -40,7 +40,7 @@ static struct aw_order order(void *state, const struct aw_params *p,
 	return aw_order(bytes, gap_ns - since_ns);
 }
 
-const struct aw_policy idle_gap = {
+const struct aw_policy aw_policy_idlegap = {
 	.name = "idlegap",
 	.summary = "once per burst, or every N segments",
 	.source = "examples/my-first-policy",

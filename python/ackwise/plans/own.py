@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""Policies of the user: a C file, compiled, checked, and added to the engine's list until the
+process ends. The checks are the core's property tests, which know no policy by name."""
+
+import re
+from pathlib import Path
+
+from ackwise import engine
+from ackwise.errors import InputError, RunError, quoted
+from ackwise.host import folders, programs
+from ackwise.host.files import create
+from ackwise.host.leftovers import temporary_folder
+
+# What `make build` copies of core/: headers, hosts and the property tests.
+CORE = Path(__file__).resolve().parents[1] / "core"
+# As aw_policy_validate() wants it.
+_NAME = re.compile(r"[a-z][a-z0-9]{0,14}")
+_SEQUENCES = 2000  # long ones, beside all short ones
+_COMPILE_S = _CHECK_S = 120.0
+
+
+def is_file(spec: str) -> bool:
+    """Whether a policy in the users' notation names a C file: `./mine.c:segments=4`."""
+    return spec.strip().partition(":")[0].endswith(".c")
+
+
+def add(spec: str, where: str) -> str:
+    """Adds the policy of a C file, and returns `spec` with its name in place of the file.
+
+    InputError if the file does not compile, breaks a rule of policy.h, or violates a property that
+    holds for every policy.
+    """
+    path, colon, rest = spec.strip().partition(":")
+    file, said = Path(path), f"{where}: {path}"
+    if not file.is_file():
+        raise InputError(f"{said}: is no file; give a C file with a policy")
+    name = file.stem
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"{said}: a policy has the name of its file: a lower-case letter, then at most 14 "
+            "letters and digits; rename the file and its policy"
+        )
+    if any(entry["name"] == name for entry in engine.policies()):
+        raise InputError(
+            f"{said}: there is a policy {quoted(name)}; rename the file and its policy"
+        )
+    if whose := folders.stranger(file):
+        raise InputError(
+            f"{said}: not run: {whose}, who could exchange it; copy it to a folder of yours"
+        )
+    if programs.find_tool("cc") is None:
+        raise RunError(
+            "a policy in C needs a compiler, cc; on Debian: apt-get install gcc libc6-dev"
+        )
+    with temporary_folder() as room:
+        _check(file.resolve(), name, room, said)
+        library = room / f"{name}.so"
+        _compile(["-O2", "-ffreestanding", "-fPIC", "-shared"], [file.resolve()], library, said)
+        engine.add_policy(library, name, said)
+    return f"{name}{colon}{rest}"
+
+
+def _compile(flags: list[str], sources: list[Path], to: Path, said: str) -> None:
+    words = ["cc", "-std=c11", *flags, f"-I{CORE / 'include'}", "-o", str(to), *map(str, sources)]
+    done = programs.run(words, timeout_s=_COMPILE_S)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if re.search("error|undefined", line)]
+        why = lines[0].removeprefix(f"{sources[-1]}:") if lines else programs.ended(done.returncode)
+        raise InputError(f"{said}:{why}" if why[:1].isdigit() else f"{said}: {why}")
+
+
+def _check(file: Path, name: str, room: Path, said: str) -> None:
+    with create(room / "policies.def") as listed:
+        listed.write(f"POLICY({name})\n".encode())
+    tests = CORE / "test"
+    parts = [*CORE.glob("*.c"), *(CORE / "host").glob("*.c"), CORE / "policy" / "registry.c"]
+    program = room / "check"
+    flags = ["-O1", f"-I{tests}", f"-I{room}"]
+    _compile(flags, [tests / "prop_orders.c", *parts, file], program, said)
+    done = programs.run([str(program), str(_SEQUENCES), "first"], timeout_s=_CHECK_S)
+    if done.returncode:
+        why = done.stdout.partition("\n")[0] if done.returncode > 0 else ""
+        raise InputError(
+            f"{said}: violates what holds for every policy: "
+            f"{why or programs.ended(done.returncode)}"
+        )

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""A policy in a C file of the user: compiled, checked and compared, or refused in one line."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Ackwise, Said, spawn
+
+pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+COMPARE = ("compare", "--link", "lan-10m", "--runs", "1", "--duration", "300ms", "--quiet")
+POLICY = """\
+#include <ackwise/policy.h>
+struct state {{ aw_u32 asked, more[64]; }};
+static struct aw_order order(void *state, const struct aw_params *p, const struct aw_seen *seen)
+{{
+	struct state *s = state;
+
+	(void)p;
+	(void)s;
+	{line}
+}}
+const struct aw_policy aw_policy_{name} = {{
+	.name = "{name}", .summary = "a test", .source = "this test", .state_bytes = 4, .order = order,
+}};
+"""
+SOUND = "return seen->why == AW_WHY_SENT ? aw_order(1, 0) : aw_now(AW_REASON_SEGMENT_COUNT);"
+
+
+def policy(folder: Path, name: str, line: str = SOUND, *, named: str = "") -> str:
+    file = folder / f"{name}.c"
+    file.write_text(POLICY.format(name=named or name, line=line))
+    return str(file)
+
+
+def apart(*words: str) -> Said:
+    """The command in a process of its own: a policy that was added stays until that ends."""
+    with spawn(*words) as process:
+        out, err = process.communicate()
+    return Said(process.returncode, out, err)
+
+
+def test_a_copy_of_a_policy_acts_as_that_policy(tmp_path: Path) -> None:
+    text = (ROOT / "core/policy/delayed.c").read_text()
+    file = tmp_path / "later.c"
+    file.write_text(
+        re.sub(r"aw_policy_delayed\b|\"delayed\"", lambda m: m[0].replace("delayed", "later"), text)
+    )
+    words = ("--policy", "delayed:segments=4", "--policy", f"{file}:segments=4", "--json", "-")
+    said = apart(*COMPARE, *words)
+    assert said.code == 0, said.err
+    cells = {cell["policy"]: cell for cell in json.loads(said.out)["tables"][0]["cells"]}
+    means = [
+        {key: value["mean"] for key, value in cells[name]["metrics"].items()}
+        for name in ("delayed:segments=4", "later:segments=4")
+    ]
+    assert means[0] == means[1]
+    assert means[0]["segments_per_ack"] > 2
+
+
+def test_it_runs_in_a_replay(tmp_path: Path) -> None:
+    file = policy(tmp_path, "mine")
+    capture = str(ROOT / "python/ackwise/captures/bulk.pcap")
+    said = apart("replay", capture, "--policy", file, "--json", "-", "--quiet")
+    assert said.code == 0, said.err
+    cells = json.loads(said.out)["directions"][0]["cells"]
+    assert [cell["policy"] for cell in cells] == ["captured", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "why"),
+    [
+        ("typo", "return aw_order(1, 0)", r"typo\.c:9:\d+: error: "),
+        ("missing", "return unknown(seen);", r"missing\.c:9:\d+: .*struct aw_order"),
+        ("outside", f"s->more[40]++; {SOUND}", "violates what holds for every policy: "),
+        ("random", "return aw_order(seen->random, 0);", "violates .*random bits"),
+        ("null", "return *(struct aw_order *)state = *(struct aw_order *)0;", "violates .*SIG"),
+        ("linux", SOUND, 'there is a policy "linux"'),
+        ("My-own", SOUND, "a policy has the name of its file"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(
+    ackwise: Ackwise, tmp_path: Path, name: str, line: str, why: str
+) -> None:
+    said = ackwise(*COMPARE, "--policy", policy(tmp_path, name, line))
+    assert said.code == 2
+    assert said.err.count("\n") == 1
+    assert said.err.startswith(f"ackwise: --policy: {tmp_path}/{name}.c:")
+    assert re.search(why, said.err), said.err
+
+
+def test_the_policy_is_named_as_the_file(ackwise: Ackwise, tmp_path: Path) -> None:
+    said = ackwise(*COMPARE, "--policy", policy(tmp_path, "misnamed", named="other"))
+    assert said.code == 2
+    assert "aw_policy_misnamed" in said.err
+
+
+def test_no_file_that_others_could_exchange_is_run(ackwise: Ackwise, tmp_path: Path) -> None:
+    file = policy(tmp_path, "exposed")
+    tmp_path.chmod(0o777)
+    said = ackwise(*COMPARE, "--policy", file)
+    assert said.code == 2
+    assert f"others can write to {tmp_path}" in said.err
+
+
+def test_a_plan_runs_no_file(ackwise: Ackwise, tmp_path: Path) -> None:
+    file = policy(tmp_path, "mine")
+    plan = tmp_path / "plan.toml"
+    keys = {"title": "t", "source": "s", "links": ["lan-10m"], "workloads": ["bulk"]}
+    plan.write_text(
+        "\n".join(f"{k} = {json.dumps(v)}" for k, v in {**keys, "policies": [file]}.items())
+    )
+    said = ackwise("compare", "--plan", str(plan))
+    assert said.code == 2
+    assert "is a policy only where --policy" in said.err
