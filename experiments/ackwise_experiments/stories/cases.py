@@ -931,9 +931,105 @@ def _second_draw() -> list[Case]:
     ]  # fmt: skip
 
 
+def _third_draw() -> list[Case]:
+    """Cases of the third draw, which no rule was tuned with."""
+    return [
+        *(
+            Case(
+                "chunked-upload", number, "own-answers", _app("upload", port=OTHER),
+                f"curl -s -m 8 -o /dev/null -H Expect: -T {{folder}}/www/{chunk} "
+                f"'http://{S}:{OTHER}/up?[1-2000]'",
+                OTHER, way(rtt_ms), way(rtt_ms), CLIENT,
+            )
+            for number, chunk, rtt_ms in ((1, "middle", 60), (2, "middle", 150), (3, "small", 35))
+        ),
+        *(
+            _download(
+                "range-reads", number, "peer-requests", way(rtt_ms), way(rtt_ms),
+                _curl("large?[1-2000]", 8, f"-r {first}-{first + size - 1}"),
+            )
+            for number, first, size, rtt_ms in ((1, 0, 131_072, 50), (2, 5_000_000, 32_768, 120))
+        ),
+        Case(
+            "scanning-proxy", 1, "sending-application",
+            _app("give", port=OTHER, total_bytes=9_000_000, write_bytes=700, pause_ms=400),
+            _app("take", host=S, port=OTHER, seconds=9), OTHER, way(20), way(20),
+        ),
+        _download(
+            "scanning-proxy", 2, "sending-application", way(45), way(45), _curl(seconds=9),
+            files={
+                **nginx(location=f"proxy_pass http://127.0.0.1:{OTHER};"),
+                "backend.sh": "read line; printf 'HTTP/1.0 200 OK\\r\\n\\r\\n'; "
+                "while head -c 5000 /dev/zero; do sleep 0.7; done",
+            },
+            serve_also=f"exec socat TCP-LISTEN:{OTHER},fork,reuseaddr "
+            "EXEC:'sh {folder}/backend.sh'",
+        ),
+        Case(
+            "tunnel-mtu", 1, "path-mtu", _app("sink", port=OTHER),
+            f"curl -s -m 8 -o /dev/null -T {{folder}}/www/large -H Expect: http://{S}:{OTHER}/up",
+            OTHER, way(40), way(40, mtu_bytes=1380), CLIENT,
+        ),
+        Case(
+            "tunnel-mtu", 2, "path-mtu", _SSHD,
+            f"timeout 8 rsync -e \"ssh {_SSH_OPTIONS} -p {SSH}\" --whole-file "
+            f"{{folder}}/www/large root@{S}:{{folder}}/copy",
+            SSH, way(25), way(25, mtu_bytes=1430), CLIENT, _SSHD_FILES, prepare=_SSHD_KEYS,
+        ),
+        Case(
+            "policed-port", 1, "policer", _IPERF_SERVER, _iperf("", 8), IPERF,
+            way(20), way(20, tc=_policer(15, 40_000)), CLIENT,
+        ),
+        Case(
+            "policed-port", 2, "policer", _app("sink", port=OTHER),
+            f"curl -s -m 9 -o /dev/null -T {{folder}}/www/large -H Expect: http://{S}:{OTHER}/up",
+            OTHER, way(45), way(45, tc=_policer(8, 80_000)), CLIENT,
+        ),
+        Case(
+            "both-ways", 1, "link", _IPERF_SERVER, _iperf("--bidir", 8), IPERF,
+            way(30, 12, 150), way(30, 12, 150),
+        ),
+        Case(
+            "both-ways", 2, "link",
+            f"exec socat TCP-LISTEN:{OTHER},fork,reuseaddr /dev/zero!!/dev/null",
+            f"timeout 8 socat /dev/zero!!/dev/null TCP:{S}:{OTHER}", OTHER,
+            way(40, 8, 120), way(40, 16, 200),
+        ),
+        Case(
+            "network-boot", 1, "receive-window", _app("give", port=OTHER, total_bytes=60_000_000),
+            _app("take", host=S, port=OTHER, rcvbuf=5000, seconds=7), OTHER, way(10), way(10),
+        ),
+        _download(
+            "network-boot", 2, "receive-window", way(25), way(25),
+            "(printf 'GET /large HTTP/1.0\\r\\n\\r\\n'; sleep 7) | timeout 7 socat - "
+            f"'TCP:{S}:{HTTP},rcvbuf=9000' > /dev/null",
+        ),
+        _write("camera", 1, "sending-application", 30, write_bytes=9000, pause_ms=40),
+        _write("camera", 2, "sending-application", 12, write_bytes=2600, pause_ms=16, nodelay=1),
+        *(
+            Case(
+                "header-then-body", number, "ack-stall",
+                _app("sink", port=OTHER, reply=60, of_bytes=sum(map(int, parts.split("+")))),
+                _app("ask", host=S, port=OTHER, seconds=6, parts=parts, answer_bytes=60),
+                OTHER, way(rtt_ms), way(rtt_ms), CLIENT,
+            )
+            for number, parts, rtt_ms in ((1, "180+9000", 2), (2, "150+2500", 10))
+        ),
+        *(
+            Case(
+                "power-save", number, "peer-requests",
+                _app("web", port=HTTP, head_bytes=200, body_bytes=body, nodelay=1),
+                _curl("[1-2000]", 8), HTTP, way(4, 20), way(4, 20, burst_ns=beacon_ms * _MS),
+            )
+            for number, body, beacon_ms in ((1, 1200, 102), (2, 30_000, 205))
+        ),
+    ]  # fmt: skip
+
+
 def cases() -> list[Case]:
     """All of them, in the order of the stories."""
     places = {story.name: place for place, story in enumerate(STORIES)}
     return sorted(
-        [*_tuning(), *_judging(), *_second_draw()], key=lambda one: (places[one.story], one.number)
+        [*_tuning(), *_judging(), *_second_draw(), *_third_draw()],
+        key=lambda one: (places[one.story], one.number),
     )

@@ -2,14 +2,15 @@
 """The stories: what was reported, where, and which half of them may be used for tuning.
 
 The split is by story, not by case: variations of one story fail together. It was drawn and
-committed before the first capture. The second draw, committed before its first capture as well, is
-of stories that were collected once rules had been tuned with the first: all of it judges.
+committed before the first capture. The second and the third draw, committed before their first
+captures as well, are of stories that were collected once rules had been tuned with those before:
+all of them judge.
 """
 
 import random
 from dataclasses import dataclass
 
-TUNING, JUDGING, JUDGING2 = SPLITS = ("tuning", "judging", "judging2")
+TUNING, JUDGING, JUDGING2, JUDGING3 = SPLITS = ("tuning", "judging", "judging2", "judging3")
 _SEED = "stories of slow transfers"
 _GITHUB = "https://github.com/"
 
@@ -27,6 +28,8 @@ class Story:
         """Whether rules may be tuned with it."""
         if self in SECOND_DRAW:
             return JUDGING2
+        if self in THIRD_DRAW:
+            return JUDGING3
         return TUNING if self.name in _tuning() else JUDGING
 
 
@@ -374,7 +377,70 @@ SECOND_DRAW = (
         _github("LibreQoE/LibreQoS#40", "private-octopus/picoquic#1481"),
     ),
 )
-STORIES = FIRST_DRAW + SECOND_DRAW
+
+THIRD_DRAW = (
+    Story(
+        "chunked-upload",
+        "A file is uploaded in chunks, each of which waits for the answer to the one before",
+        _github(
+            "googleapis/google-cloud-swift#886",
+            "jjmutumi/tus_client#28",
+            "googleapis/nodejs-storage#2151",
+        ),
+    ),
+    Story(
+        "range-reads",
+        "A remote file system reads a file in pieces, without reading ahead",
+        _github("Sohex/musefs#255", "GoogleCloudPlatform/gcsfuse#365"),
+    ),
+    Story(
+        "scanning-proxy",
+        "A proxy that scans a download passes on a little of it now and then",
+        _github("genotrance/px#89"),
+    ),
+    Story(
+        "tunnel-mtu",
+        "An upload through a VPN hangs: its packets are too large, and no ICMP message says so",
+        _github("microsoft/WSL#4994", "adrienverge/openfortivpn#184"),
+    ),
+    Story(
+        "policed-port",
+        "A virtual switch polices what a guest sends",
+        _github(
+            "mininet/mininet#1084", "kubeovn/kube-ovn#141", "ovn-kubernetes/ovn-kubernetes#880"
+        ),
+    ),
+    Story(
+        "both-ways",
+        "A transfer in each direction, at the same time",
+        _github("esnet/iperf#1836", "esnet/iperf#201"),
+    ),
+    Story(
+        "network-boot",
+        "A boot loader downloads a system with a window of two segments",
+        _github("ipxe/ipxe#1170", "zephyrproject-rtos/zephyr#45844"),
+    ),
+    Story(
+        "camera",
+        "A camera sends its frames over TCP",
+        _github("bluenviron/mediamtx#902", "mpromonet/v4l2rtspserver#6"),
+    ),
+    Story(
+        "header-then-body",
+        "A key-value client writes the head of a request apart from its body, Nagle's algorithm on",
+        _github("basho/riak-python-client#279", "dragonflydb/dragonfly#1910"),
+    ),
+    Story(
+        "power-save",
+        "A radio sleeps between beacons, and a device is asked for one thing at a time",
+        _github(
+            "forkineye/ESPixelStick#459",
+            "espressif/arduino-esp32#1484",
+            "me-no-dev/ESPAsyncWebServer#437",
+        ),
+    ),
+)
+STORIES = FIRST_DRAW + SECOND_DRAW + THIRD_DRAW
 
 
 def _tuning() -> frozenset[str]:
