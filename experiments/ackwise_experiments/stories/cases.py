@@ -937,7 +937,7 @@ def _third_draw() -> list[Case]:
         *(
             Case(
                 "chunked-upload", number, "own-answers", _app("upload", port=OTHER),
-                f"curl -s -m 8 -o /dev/null -H Expect: -T {{folder}}/www/{chunk} "
+                f"timeout 8 curl -s -o /dev/null -H Expect: -T {{folder}}/www/{chunk} "
                 f"'http://{S}:{OTHER}/up?[1-2000]'",
                 OTHER, way(rtt_ms), way(rtt_ms), CLIENT,
             )
@@ -946,7 +946,7 @@ def _third_draw() -> list[Case]:
         *(
             _download(
                 "range-reads", number, "peer-requests", way(rtt_ms), way(rtt_ms),
-                _curl("large?[1-2000]", 8, f"-r {first}-{first + size - 1}"),
+                "timeout 8 " + _curl("large?[1-2000]", 8, f"-r {first}-{first + size - 1}"),
             )
             for number, first, size, rtt_ms in ((1, 0, 131_072, 50), (2, 5_000_000, 32_768, 120))
         ),
@@ -1019,7 +1019,8 @@ def _third_draw() -> list[Case]:
             Case(
                 "power-save", number, "peer-requests",
                 _app("web", port=HTTP, head_bytes=200, body_bytes=body, nodelay=1),
-                _curl("[1-2000]", 8), HTTP, way(4, 20), way(4, 20, burst_ns=beacon_ms * _MS),
+                "timeout 8 " + _curl("[1-2000]", 8), HTTP, way(4, 20),
+                way(4, 20, burst_ns=beacon_ms * _MS),
             )
             for number, body, beacon_ms in ((1, 1200, 102), (2, 30_000, 205))
         ),
