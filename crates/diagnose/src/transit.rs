@@ -5,24 +5,18 @@
 /// Tick lengths of timestamp clocks in use: Linux (1 ms, or 1 us by route), BSD and Windows (1, 10,
 /// 100 ms), older hosts (4, 500 ms).
 const TICKS_NS: [f64; 6] = [1e3, 1e6, 4e6, 1e7, 1e8, 5e8];
-/// Maximum factor by which a clock may be slower than its tick length.
-const EXACT: f64 = 1.05;
 /// Time after which the tick length is known.
 const LEARNT_NS: f64 = 1e8;
+/// Share of the time so far by which packets may be faster than the first one: it waited in a queue.
+/// With too long a tick they seem faster by 1.5 times the time, and more.
+const FASTER: f64 = 0.5;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Transit {
     first: Option<(u32, u64)>,
-    /// Minimum time per tick of the clock. Queues can only increase it.
-    pace_ns: f64,
     /// Offset of the fastest packet, for each possible tick length.
     fastest_ns: [f64; TICKS_NS.len()],
-}
-
-impl Default for Transit {
-    fn default() -> Self {
-        Transit { first: None, pace_ns: f64::INFINITY, fastest_ns: [0.0; TICKS_NS.len()] }
-    }
+    is_learnt: bool,
 }
 
 impl Transit {
@@ -38,13 +32,11 @@ impl Transit {
         for (fastest_ns, tick_ns) in self.fastest_ns.iter_mut().zip(TICKS_NS) {
             *fastest_ns = fastest_ns.min(transit_ns(tick_ns));
         }
-        if passed_ns >= LEARNT_NS && ticks > 0 {
-            self.pace_ns = self.pace_ns.min(passed_ns / f64::from(ticks));
-        }
-        if self.pace_ns.is_infinite() {
+        self.is_learnt |= passed_ns >= LEARNT_NS && ticks > 0;
+        if !self.is_learnt {
             return None;
         }
-        let tick = TICKS_NS.iter().rposition(|tick_ns| *tick_ns <= EXACT * self.pace_ns)?;
+        let tick = self.fastest_ns.iter().rposition(|fastest_ns| -fastest_ns <= FASTER * passed_ns)?;
         Some((transit_ns(TICKS_NS[tick]) - self.fastest_ns[tick] - TICKS_NS[tick]).max(0.0) as u64)
     }
 }
@@ -75,6 +67,17 @@ mod tests {
             queued = transit.came(2 * ms * MS, 7_000 + ms as u32);
         }
         assert_eq!(queued, Some(998 * MS));
+    }
+
+    #[test]
+    fn a_first_packet_that_waited_makes_no_fast_clock() {
+        // Packets leave a radio together, each 60 ms, and the first one waited for longest.
+        let mut transit = Transit::default();
+        for ms in 0..3000u64 {
+            let at = (3 + ms).div_ceil(60) * 60;
+            let queued = transit.came(at * MS, 7_000 + ms as u32);
+            assert!(queued.unwrap_or(0) <= 60 * MS, "{ms}");
+        }
     }
 
     #[test]
