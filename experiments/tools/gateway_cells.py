@@ -122,7 +122,7 @@ def chosen(args: argparse.Namespace) -> list[Cell]:
         return list(cells.cells())
     named = {
         "lines": (args.lines, cells.LINES),
-        "leaves": (args.leaves, cells.LEAVES),
+        "leaves": (args.leaves, (*cells.LEAVES, cells.CAKE_ALONE)),
         "controls": (args.controls, cells.CONTROLS),
         "directions": (args.directions, cells.DIRECTIONS),
     }

@@ -30,6 +30,7 @@ LINES = ("300/30", "300/10", "300/3", "100/3", "50/5", "20/1", "8/0.8")  # Mbit/
 RTTS_MS = (0.5, 5.0, 22.0, 80.0)
 CHOSEN = "chosen"  # by `up`, on a kernel that has every leaf
 KINDS = ("pfifo", "pfifo_head_drop", "fq_codel", "cake")
+CAKE_ALONE = "cake alone"  # no gateway: a root of CAKE with ack-filter, as SQM scripts set it up
 LEAVES = (CHOSEN, *(f"{ack}+{data}" for ack, data in product(KINDS, KINDS)))
 CONTROLS = ("cubic", "bbr")
 COUNTS = (1, 8)
@@ -154,6 +155,8 @@ def default_cells() -> list[Cell]:
 def gateway_lines(cell: Cell) -> list[str]:
     """`tc` lines of `ackwise gateway plan` for the cell, with PORT for the interface."""
     down_bps, up_bps = cell.rates_bps
+    if cell.leaves == CAKE_ALONE:
+        return [f"qdisc add dev PORT root cake bandwidth {up_bps}bit besteffort ack-filter"]
     ack_leaf = data_leaf = None
     if cell.leaves != CHOSEN:
         ack_leaf, data_leaf = map(LeafChoice, cell.leaves.split("+"))
@@ -165,6 +168,7 @@ def gateway_lines(cell: Cell) -> list[str]:
             ack_leaf=ack_leaf,
             data_leaf=data_leaf,
             burst_ns=tree.BURST_NS,
+            force=True,
         )
     ).settings
     return [shlex.join(words) for words in tree.commands(settings)]

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ackwise.errors import InputError, RunError, quoted
 from ackwise.gateway import rehearsal, selftest, tree
-from ackwise.gateway.classifier import LOOPBACK, Framing
+from ackwise.gateway.classifier import Framing
 from ackwise.gateway.linklayer import LAYERS
 from ackwise.gateway.netlink import Interface, Message, Refused, Rtnetlink
 from ackwise.gateway.rehearsal import NoNamespace
@@ -69,15 +69,10 @@ def check_rights() -> None:
 
 
 def check_present(name: str) -> None:
-    """InputError when there is no such interface, or it is the loopback, which has no uplink."""
+    """InputError when there is no such interface."""
     check_name(name)
     with Rtnetlink() as kernel:
-        link = find_link(kernel, name)
-    if link.hardware == LOOPBACK:
-        raise InputError(
-            f"interface: {quoted(name)} is the loopback, which no packet leaves by; give the "
-            "uplink's, which `ip route get 1.1.1.1` names"
-        )
+        find_link(kernel, name)
 
 
 def find_link(kernel: Rtnetlink, name: str) -> Interface:

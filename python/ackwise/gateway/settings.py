@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: MIT
 """Settings of an interface's queues, derived from the link's properties and the user's request."""
 
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ackwise.errors import InputError, quoted, suggestion
+from ackwise.errors import InputError, RunError, quoted, suggestion
 from ackwise.gateway import control, linklayer, model, tree
-from ackwise.gateway.classifier import FRAMING_OF_HARDWARE, Framing, framing_of_name
+from ackwise.gateway.classifier import (
+    FRAMING_OF_HARDWARE,
+    LOOPBACK,
+    Framing,
+    framing_of_name,
+)
 from ackwise.gateway.linklayer import LAYERS, LinkLayer
 from ackwise.gateway.netlink import Interface, Rtnetlink
 from ackwise.gateway.rehearsal import NoNamespace
+from ackwise.gateway.snapshot import Snapshot
 from ackwise.gateway.tree import Leaf, TreeSettings
 from ackwise.host import rights
 from ackwise.plans import units
@@ -20,14 +27,22 @@ from ackwise.plans import units
 # routers, else the paper's.
 THINNING_LEAVES = ("cake", "pfifo_head_drop")
 DATA_LEAVES = ("fq_codel", "pfifo")
-# Measured: docs/findings/gateway-cells.md.
-WHY = {
-    "cake": "thins ACKs: an upload beside a download keeps more, and the download as much",
-    "pfifo_head_drop": "thins ACKs as well as cake",
-    "fq_codel": "a ping beside an upload waits for packets, not for the queue",
-    "pfifo": "keeps every rate; a ping beside an upload waits for the whole queue",
+# Measured on Linux 6.12 at 20/1 Mbit/s, RTT 22 ms: docs/findings/gateway-cells.md. Both at once, by
+# the ACK leaf: download and upload, Mbit/s. A ping beside an upload, by the data leaf: ms.
+BOTH_MBPS = {
+    None: (10.45, 0.708),  # a single FIFO
+    "pfifo": (19.09, 0.513),
+    "pfifo_head_drop": (19.08, 0.796),
+    "fq_codel": (13.07, 0.796),
+    "cake": (19.08, 0.798),
 }
+PING_MS = {None: 887.4, "pfifo": 891.0, "pfifo_head_drop": 855.8, "fq_codel": 30.4, "cake": 30.4}
 PLAIN_LEAVES = ("pfifo", "bfifo")  # tail drop, so they cannot thin
+# Share of the uplink that a full downlink's ACKs need, one ACK per packet: see the same page.
+USELESS_DEMAND = 0.04  # at 1:1, with 4.4%, an upload beside a download still gains 2 to 10%
+# Where CAKE with ack-filter alone was measured to do as much, within 4%.
+CAKE_DOWN_BPS = 50_000_000
+CAKE_RATIOS = (10, 20)
 ASSUMED_MTU_BYTES = 1500
 MTU_BYTES_MAX = 65_535
 
@@ -103,6 +118,7 @@ class Request:
     data_leaf: LeafChoice | None = None
     burst_ns: int | None = None
     self_test: bool = True
+    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -142,20 +158,49 @@ def leaf_choice(text: str, option: str) -> LeafChoice:
 
 def _choose(
     what: str, leaves: tuple[Leaf, ...], missing: Collection[str] | None, *, local: bool
-) -> tuple[Leaf, list[str], list[str]]:
-    """The leaf to use, with reasons and warnings; `missing`: kinds that the kernel lacks, if
-    known."""
+) -> tuple[Leaf, list[str]]:
+    """The leaf to use, and warnings; `missing`: kinds that the kernel lacks, if known."""
     first, last = leaves[0], leaves[-1]
     if missing is not None:
-        found = next((leaf for leaf in leaves if leaf.kind not in missing), last)
-        lacks = [leaf.kind for leaf in leaves[: leaves.index(found)]]
-        why = f" (this kernel has no {', '.join(lacks)})" if lacks else ""
-        return found, [f"{what} leaf {found.kind}{why}: {WHY[found.kind]}"], []
+        return next((leaf for leaf in leaves if leaf.kind not in missing), last), []
     if local:
         why = f"this kernel could not be asked whether it has {first.kind} (needs root)"
-        return last, [], [f"{what} leaf {last.kind}: {why}"]
+        return last, [f"{what} leaf {last.kind}: {why}"]
     why = f"--{what.lower()}-leaf {last.kind} works on every kernel"
-    return first, [], [f"{what} leaf {first.kind}: the kernel may lack it; {why}"]
+    return first, [f"{what} leaf {first.kind}: the kernel may lack it; {why}"]
+
+
+def _why(acks: str, data: str, *, thinning: bool, lacking: Sequence[str]) -> str:
+    """Why these leaves, from what was measured."""
+    why = {"ACKs": "few enough to pass all", "data": "not measured"}
+    if thinning and acks in BOTH_MBPS:
+        (down, up), (down_before, up_before) = BOTH_MBPS[acks], BOTH_MBPS[None]
+        why["ACKs"] = f"both at once {down_before} and {up_before} -> {down} and {up} Mbit/s"
+    if data in PING_MS:
+        why["data"] = f"a ping beside an upload {PING_MS[None]:.0f} -> {PING_MS[data]:.0f} ms"
+    kinds = zip(why.items(), (acks, data), strict=True)
+    lacks = f"; this kernel has no {', '.join(lacking)}" if lacking else ""
+    shown = ", ".join(f"{kind} for {what} ({words})" for (what, words), kind in kinds)
+    return f"leaves, as measured at 20/1 Mbit/s against one FIFO: {shown}{lacks}"
+
+
+def useless(name: str, line: model.AccessLink, link: Interface | None) -> str:
+    """Why separation would gain nothing here; "" if it may gain something."""
+    shaper = f"tc qdisc replace dev {shlex.quote(name)} root cake bandwidth {_shown(line.up_bps)}"
+    if line.warnings:
+        return line.warnings[0]
+    if line.demand <= USELESS_DEMAND:
+        return (
+            f"the ACKs of a full downlink need only {100 * line.demand:.2g}% of the uplink; if a "
+            f"ping waits beside an upload, `{shaper}` mends that"
+        )
+    ratio = line.down_bps / line.up_bps
+    ordinary = line.down_bps <= CAKE_DOWN_BPS and CAKE_RATIOS[0] <= ratio <= CAKE_RATIOS[1]
+    if link is not None and ordinary:
+        with Rtnetlink() as kernel:
+            if Snapshot.take(kernel, link.ifindex).thins_acks:
+                return "its root is CAKE with ack-filter, which was measured to do as much here"
+    return ""
 
 
 def _missing_kinds() -> Collection[str] | None:
@@ -168,7 +213,8 @@ def _missing_kinds() -> Collection[str] | None:
         return None
 
 
-def _here(name: str) -> Interface | None:
+def here(name: str) -> Interface | None:
+    """The interface of that name on this host."""
     with Rtnetlink() as kernel:
         return kernel.link(name)
 
@@ -239,10 +285,11 @@ def settle(request: Request, *, for_target: bool = False) -> Settled:
     """The settings, and the reasons for them. The interface need not be on this host.
 
     `for_target`: for a script that inspects interface and kernel where it runs, so this kernel is
-    not asked. Raises InputError for impossible settings, RunError when the kernel does not answer.
+    not asked. Raises InputError for impossible settings; RunError where the queues would gain
+    nothing and are not forced, or when the kernel does not answer.
     """
     control.check_name(request.interface)
-    link = _here(request.interface)
+    link = here(request.interface)
     framing, warnings = _framing(request, link)
     if for_target:
         framing, warnings = framing or Framing.ETHERNET, []
@@ -253,9 +300,20 @@ def settle(request: Request, *, for_target: bool = False) -> Settled:
             f"MTU of {request.interface}: not known, {ASSUMED_MTU_BYTES} bytes assumed; --mtu "
             "sets it"
         )
+    if link is not None and link.hardware == LOOPBACK:
+        raise InputError(
+            f"interface: {quoted(request.interface)} is the loopback, which no packet leaves by; "
+            "give the uplink's, which `ip route get 1.1.1.1` names"
+        )
     mtu_bytes = link.mtu_bytes if link is not None else ASSUMED_MTU_BYTES
     line = request.access.link(min(mtu_bytes, MTU_BYTES_MAX))
     warnings += line.warnings
+    nothing = useless(request.interface, line, None if for_target else link)
+    if nothing and not request.force:
+        raise RunError(
+            f"{request.interface}: nothing to offer: {nothing}; --force sets the queues up all the "
+            "same"
+        )
     asked = request.ack_leaf
     advice = model.advise(line, may_thin=asked is None or asked.kind not in PLAIN_LEAVES)
     reasons = list(advice.reasons)
@@ -273,15 +331,17 @@ def settle(request: Request, *, for_target: bool = False) -> Settled:
     data_leaves = leaves("--data-leaf", request.data_leaf, DATA_LEAVES, advice.data_leaf_packets)
     local = link is not None and not for_target
     missing = _missing_kinds() if local and len(ack_leaves) + len(data_leaves) > 2 else None
-    chosen = []
+    chosen, lacking = [], []
     for what, choices in (("ACK", ack_leaves), ("data", data_leaves)):
         if len(choices) == 1 or for_target:
             chosen.append(choices[0])
             continue
-        leaf, more_reasons, more_warnings = _choose(what, choices, missing, local=local)
+        leaf, more = _choose(what, choices, missing, local=local)
         chosen.append(leaf)
-        reasons += more_reasons
-        warnings += more_warnings
+        warnings += more
+        lacking += [one.kind for one in choices[: choices.index(leaf)] if missing is not None]
+    kinds = (leaf.kind for leaf in chosen)
+    reasons.append(_why(*kinds, thinning=advice.thinning, lacking=lacking))
     if line.layer.overhead_bytes < linklayer.HEADER_BYTES[framing]:
         warnings.append(
             "the queue counts the Ethernet header, which --overhead leaves out: the uplink gets a "

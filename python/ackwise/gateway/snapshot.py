@@ -65,6 +65,7 @@ _ACTIONS = {
     "u32": (6, 7),
 }
 _BPF_OPS = 5
+_CAKE_ACK_FILTER = 16  # TCA_CAKE_ACK_FILTER
 _NEWEST_FIRST = {"basic", "bpf"}  # kinds that insert a filter before those of the same priority
 _U32_OWN_TABLES = 0x800  # lowest number of the hash tables that come with each u32 priority
 
@@ -170,6 +171,14 @@ class Snapshot:
             and leaves <= set(tree.LEAVES.values())
             and [p.kind for p in rest] in ([], ["bpf"])
         )
+
+    @property
+    def thins_acks(self) -> bool:
+        """Whether the root is CAKE with an ACK filter."""
+        if self.is_default or self.parts[0].kind != "cake":
+            return False
+        attrs = dict(attributes(bytes.fromhex(self.parts[0].attrs)))
+        return bool(number(dict(attributes(attrs[TCA_OPTIONS]))[_CAKE_ACK_FILTER]))
 
     @property
     def skeleton(self) -> set[tuple[str, str, int, int]]:

@@ -3,6 +3,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from conftest import Ackwise
 
 from ackwise.cli import doctor
 from ackwise.cli.main import COMMANDS
-from ackwise.gateway import control, tree
-from ackwise.gateway.settings import Access, Request, settle
+from ackwise.gateway import control, settings, tree
+from ackwise.gateway.netlink import Rtnetlink
+from ackwise.gateway.settings import Access, Request
 from ackwise.host import needs, rights
 from ackwise.lab import build
 
@@ -126,11 +128,17 @@ def test_how_exactly_queues_can_wait(
     told.write_text(psched, encoding="ascii")
     monkeypatch.setattr(control, "PSCHED", told)
     assert control.timer_step_ns() == step_ns
-    settings = settle(Request("lo", Access(8_000_000, 800_000))).settings
+    with Rtnetlink() as kernel:
+        loopback = kernel.link("lo")
+    assert loopback is not None
+    monkeypatch.setattr(
+        settings, "here", lambda _name: replace(loopback, hardware=1, mtu_bytes=1500)
+    )
+    settled = settings.settle(Request("eth0", Access(8_000_000, 800_000))).settings
     slack_ns = max(1_000_000, step_ns or 0)
-    assert settings.burst_ns == slack_ns
+    assert settled.burst_ns == slack_ns
     wanted = f"burst {800_000 * slack_ns // (8 * 10**9)} "
-    assert wanted in " ".join(tree.commands(settings)[1])
+    assert wanted in " ".join(tree.commands(settled)[1])
     (timers,) = (c for c in doctor.COMMANDS["gateway"]() if c.what == "timers")
     assert timers.ok == (slack_ns == 1_000_000)
 

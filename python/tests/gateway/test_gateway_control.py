@@ -113,6 +113,19 @@ def test_what_is_no_uplink_is_refused(ns: Namespace, run: Path) -> None:
     assert not run.exists()
 
 
+def test_where_nothing_is_gained_nothing_is_changed(ns: Namespace, run: Path) -> None:
+    before = ns.told_by_tc()
+    rates = ("--down", "9mbit", "--up", "9mbit", "--mtu", "9000B")
+    words = ("gateway", "up", "v0", *rates, "--run-dir", str(run))
+    said = ns.ackwise(*words)
+    assert (said.code, said.out) == (1, "")
+    assert "v0: nothing to offer: the ACKs of a full downlink need only 0.73%" in said.err
+    assert ns.told_by_tc() == before
+    assert not run.exists()
+    assert ns.ackwise(*words, "--force").code == 0
+    assert "qdisc htb ac: root" in ns.told_by_tc()
+
+
 def test_the_state_of_another_namespace_is_not_this_one_s(ns: Namespace, run: Path) -> None:
     up(ns, run)
     with namespace() as other:

@@ -152,6 +152,7 @@ def queues(function: F) -> F:
             "--no-self-test", "self_test", is_flag=True, default=True, flag_value=False,
             help="do not test whether pure ACKs reach the ACK class",
         ),
+        option("--force", is_flag=True, help="also where the queues would gain nothing"),
     )(options.gathered("asked", Request)(function))  # fmt: skip
 
 
@@ -181,4 +182,5 @@ def repeated() -> list[str]:
             words += [param.opts[-1], text]
     words += ["--ipv6"] if ctx.params["ipv6"] else []
     words += [] if ctx.params["self_test"] else ["--no-self-test"]
+    words += ["--force"] if ctx.params["force"] else []
     return words
