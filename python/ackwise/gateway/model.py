@@ -21,6 +21,7 @@ Solo, each direction gets its rate less headers. Together:
   an RTT for each lost packet may get half of it. Where demand is 1 or more, the queue is always
   full and the upload is down to timeouts: 0. The full queue adds to the download's RTT, which
   limits its throughput when its window is bounded.
+- **FIFO, today's hosts**: see `today`.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -30,6 +31,14 @@ from ackwise.gateway.linklayer import LAYERS, LinkLayer
 
 IPV4_BYTES, IPV6_BYTES, TCP_BYTES, TIMESTAMP_BYTES = 20, 40, 20, 12
 SACK_FIRST_BYTES, SACK_MORE_BYTES = 12, 8  # with padding; RFC 2018
+
+# Where a FIFO's effect on today's hosts follows a rule: docs/findings/gateway-cells.md.
+KNOWN_K = (0.2, 1.5)
+KNOWN_RTT_NS = 50_000_000
+STARVING_NS = 400_000_000  # a queue of data this long slows the download's ACKs: it loses most
+KEPT_NS = 430_000_000
+CLEAR_K, CLEAR_NS = 0.6, 100_000_000  # few enough ACKs, and a queue long enough, for the upload
+TODAY_SEGMENTS = 1.7  # per ACK, as measured
 
 INTERFERES_BELOW = 0.9  # share of the solo throughput, in either direction
 
@@ -117,6 +126,16 @@ class Speeds:
 
 
 @dataclass(frozen=True)
+class Today:
+    """Payload in bit/s with a FIFO and today's hosts, None: not known; and the direction that
+    loses the larger share of its rate, "" where that is not known."""
+
+    up_bps: float | None
+    down_bps: float | None
+    victim: str
+
+
+@dataclass(frozen=True)
 class Recommendation:
     """Settings, and the reason for each."""
 
@@ -135,7 +154,8 @@ class Prediction:
     link: AccessLink
     ack_demand_bps: float
     alone: Speeds
-    fifo: Speeds
+    fifo: Speeds  # hosts as in the paper
+    today: Today
     separation: Speeds
     thinned: Speeds
     fifo_ack_places: float  # packets of the full queue that are ACKs
@@ -155,6 +175,7 @@ def predict(link: AccessLink) -> Prediction:
         ack_demand_bps=link.demand * link.up_bps,
         alone=alone,
         fifo=fifo,
+        today=today(link, alone),
         separation=apart(link, alone, min(link.demand, GUARANTEE_MAX)),
         thinned=apart(link, alone, min(link.demand, thinned_share(link))),
         fifo_ack_places=ack_places,
@@ -219,6 +240,22 @@ def _fifo(link: AccessLink, alone: Speeds) -> tuple[Speeds, float, float]:
     room = link.down_bps * link.payload_share * (1 - _reverse(link, up))
     down = min(alone.down_bps, room, _window_bps(link, delay_ns))
     return Speeds(up, down), ack_places, delay_ns
+
+
+def today(link: AccessLink, alone: Speeds) -> Today:
+    """A FIFO with today's hosts (CUBIC, SACK, GRO). Two states hold each other up: ACKs fill the
+    queue, which is then short, so the download keeps its rate and the upload loses; or data fills
+    it, and the download waits a long time for each of its ACKs. Which one it is, and so what is
+    left, is known where one of them is out of reach; elsewhere it depends on who came first."""
+    queue_ns = 8e9 * link.queue_packets * link.data_wire_bytes / link.up_bps
+    in_range = KNOWN_K[0] <= link.k <= KNOWN_K[1] and link.round_trip_ns <= KNOWN_RTT_NS
+    if link.k >= KNOWN_K[0] and queue_ns >= STARVING_NS and not (in_range and queue_ns <= KEPT_NS):
+        return Today(None, None, "download")
+    if not in_range or link.window_packets:
+        return Today(None, None, "")
+    clear = link.k <= CLEAR_K and queue_ns >= CLEAR_NS
+    up = alone.up_bps * (1 - link.k / TODAY_SEGMENTS) if clear else None
+    return Today(up, alone.down_bps, "upload")
 
 
 _IDLE = "no ceiling: ACKs may use what data leaves idle"
@@ -297,6 +334,7 @@ def document(prediction: Prediction) -> dict[str, Any]:
         "ack_demand_share": link.demand,
         "alone": asdict(prediction.alone),
         "fifo": asdict(prediction.fifo),
+        "fifo_today": asdict(prediction.today),
         "separation": asdict(prediction.separation),
         "thinned": asdict(prediction.thinned),
         "fifo_ack_places": prediction.fifo_ack_places,

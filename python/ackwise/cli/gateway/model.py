@@ -38,6 +38,12 @@ def _share(value: float, of: float) -> str:
     return f"{100 * value / of:.0f}%"
 
 
+def _cell(bps: float | None, solo_bps: float, wide: int) -> str:
+    if bps is None:
+        return f"{'unknown':>{wide}} {'':>8}"
+    return f"{_shown(bps):>{wide}} {_share(bps, solo_bps):>8}"
+
+
 def _model_lines(p: "Prediction") -> list[str]:
     from ackwise.plans import units
     from ackwise.plans.units import RATE
@@ -54,19 +60,20 @@ def _model_lines(p: "Prediction") -> list[str]:
         f"{p.fifo_delay_ns / 1e6:.0f} ms",
         f"interference: {'YES' if p.interferes else 'no'}",
         "",
-        f"{'both at once, payload':26} {'up kbit/s':>10} {'of solo':>8} {'down kbit/s':>12} "
+        f"{'both at once, payload':27} {'up kbit/s':>10} {'of solo':>8} {'down kbit/s':>12} "
         f"{'of solo':>8}",
     ]
     for name, speeds in (
         ("(each solo)", p.alone),
-        ("FIFO", p.fifo),
+        ("FIFO, hosts as in the paper", p.fifo),
+        ("FIFO, today's hosts", p.today),
         ("separation", p.separation),
         ("separation and thinning", p.thinned),
     ):
-        lines.append(
-            f"{name:26} {_shown(speeds.up_bps):>10} {_share(speeds.up_bps, p.alone.up_bps):>8} "
-            f"{_shown(speeds.down_bps):>12} {_share(speeds.down_bps, p.alone.down_bps):>8}"
-        )
+        cells = ((speeds.up_bps, p.alone.up_bps, 10), (speeds.down_bps, p.alone.down_bps, 12))
+        lines.append(f"{name:27} " + " ".join(_cell(*one) for one in cells))
+    victim = f"the {p.today.victim} loses more" if p.today.victim else "not known which loses more"
+    lines.append(f"FIFO, today's hosts: {victim}")
     return [*lines, "", *(f"- {reason}" for reason in p.advice.reasons)]
 
 
