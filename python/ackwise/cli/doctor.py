@@ -251,6 +251,7 @@ COMMANDS = {
     "sweep": _sweep,
     "diagnose": lambda: _engine("diagnose"),
     "live": _live,
+    "recommend": lambda: _engine("recommend"),
     "replay": lambda: _engine("replay"),
     "deadlock": lambda: _engine("deadlock"),
     "reproduce": _reproduce,

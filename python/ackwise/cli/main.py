@@ -28,6 +28,7 @@ COMMANDS = {
     "Compare and explain": {
         "diagnose": "Show what limits the transfers in captures, and what to change",
         "live": "Show what limits this host's TCP connections, and what to change",
+        "recommend": "Say which one command of a stock system would help, and its undo",
         "compare": "Compare ACK policies on a link and workload, in the simulator",
         "replay": "Compare ACK policies on the arrivals in a capture",
         "sweep": "Compare policies over a space of links and workloads, on one host or a cluster",

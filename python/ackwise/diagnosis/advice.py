@@ -154,8 +154,12 @@ def _larger(transfer: Transfer, buffer: _Buffer, because: str, bound_bps: float)
         because,
         buffer.owner,
         remedy,
-        f'sysctl -w net.ipv4.{buffer.sysctl}="{buffer.first} {wanted}"',
+        _grown(buffer, wanted),
     )
+
+
+def _grown(buffer: _Buffer, wanted: int) -> str:
+    return f'sysctl -w net.ipv4.{buffer.sysctl}="{buffer.first} {wanted}"'
 
 
 def _goal_bps(transfer: Transfer, bound_bps: float) -> tuple[float, str]:
@@ -168,6 +172,12 @@ def _goal_bps(transfer: Transfer, bound_bps: float) -> tuple[float, str]:
 
 def _buffer_bytes(goal_bps: float, rtt_s: float) -> int:
     return math.ceil(BUFFER_PER_BYTE * goal_bps * rtt_s / 8 / _MIB) * _MIB
+
+
+def grow(limit: str, goal_bps: float, rtt_s: float) -> str:
+    """Command that lets a receive or send buffer grow as this rate needs it."""
+    buffer = next(one for one in (_RECEIVE, _SEND) if one.limit == limit)
+    return _grown(buffer, _buffer_bytes(goal_bps, rtt_s))
 
 
 def _window(transfer: Transfer) -> Advice:
@@ -417,7 +427,7 @@ def _stall(transfer: Transfer) -> Advice:
             f"{time(count_s)} in total",
             SENDER,
             f"{_plain(SAYINGS['ack-stall'].remedy)}{_acks_at_once(transfer)}",
-            "int on = 1; setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);",
+            NODELAY,
         )
     buffer = _RECEIVE if kind == "receive-window" else _SEND
     segments = _STALL_FREE_SEGMENTS * transfer.mss_bytes
@@ -431,6 +441,7 @@ def _stall(transfer: Transfer) -> Advice:
     )
 
 
+NODELAY = "int on = 1; setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);"
 _NO_DELAY = {  # what turns delayed ACKs off on systems other than Linux
     "windows": "Set-NetTCPSetting -SettingName InternetCustom -DelayedAckFrequency 1",
     "freebsd": "sysctl net.inet.tcp.delayed_ack=0",
@@ -445,12 +456,16 @@ def _acks_at_once(transfer: Transfer) -> str:
         known = "; ".join(dict.fromkeys(_NO_DELAY[name] for name in names))
         return f". If only the receiver can be changed: no delayed ACKs there ({known})"
     address = transfer.sender.rpartition(":")[0].strip("[]")
-    ip = "ip -6" if ":" in address else "ip"
     return (
         ". If only the receiver can be changed: no delayed ACKs for this sender, on Linux by "
-        f"{ip} route replace {address} via GATEWAY dev DEVICE quickack 1 (without via on the same "
-        "network), or by TCP_QUICKACK after each read"
+        f"{quickack(address)} (without via on the same network), or by TCP_QUICKACK after each read"
     )
+
+
+def quickack(sender: str) -> str:
+    """Command for a Linux receiver: no delayed ACKs for this sender's address."""
+    ip = "ip -6" if ":" in sender else "ip"
+    return f"{ip} route replace {sender} via GATEWAY dev DEVICE quickack 1"
 
 
 def _handshake(transfer: Transfer) -> Advice:

@@ -438,7 +438,7 @@ def test_a_sentence_says_what_an_engineer_would() -> None:
         "tcp_info": {"rtt_us": 120_000, "snd_wnd_bytes": 64_000},
     }  # fmt: skip
     assert lines.sentence(row) == (
-        "10.0.0.2:443: 71% receive window (64 kB for 120 ms RTT allow 4.3 Mbit/s): raise "
+        "10.0.0.2:443: 71% receive window (64 kB for 120 ms RTT allow 4.27 Mbit/s): raise "
         "net.ipv4.tcp_rmem's maximum there, or SO_RCVBUF in its application"
     )
 

@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ackwise.diagnosis.advice import rate, size, time
 from ackwise.diagnosis.sentences import SAYINGS, remedy
 
 Row = Mapping[str, Any]  # one socket's record as crates/sockets writes it
@@ -21,8 +22,13 @@ def rate_bps(row: Row) -> float:
     return float(moved * 8e6 / row["interval_us"])
 
 
+def rtt_s(row: Row) -> float:
+    """RTT of the path that the data takes, seconds."""
+    return _receiver_rtt_us(row) / 1e6
+
+
 def sentence(row: Row) -> str:
-    """`192.0.2.1:443: 71% receive window (64 kB for 120 ms RTT allow 4.3 Mbit/s): raise ...`"""
+    """`192.0.2.1:443: 71% receive window (64 kB for 120 ms RTT allow 4.27 Mbit/s): raise ...`"""
     limit = row["limit"]
     evidence = _evidence(row)
     shown = f" ({evidence})" if evidence else ""
@@ -31,33 +37,6 @@ def sentence(row: Row) -> str:
     said += remedy(limit, sends=sends)
     capture = SAYINGS[limit].capture
     return f"{said}; a capture decides more: {capture}" if capture else said
-
-
-def size(count: float) -> str:
-    """A size in decimal units: "64 kB"."""
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{_figures(count)} {unit}"
-        count /= 1000
-    return f"{_figures(count)} GB"
-
-
-def rate(bps: float) -> str:
-    """A rate: "4.3 Mbit/s"."""
-    for unit in ("bit/s", "kbit/s", "Mbit/s"):
-        if bps < 1000:
-            return f"{_figures(bps)} {unit}"
-        bps /= 1000
-    return f"{_figures(bps)} Gbit/s"
-
-
-def duration(us: float) -> str:
-    """A duration: "120 ms"."""
-    return f"{_figures(us)} us" if us < 1000 else f"{_figures(us / 1000)} ms"
-
-
-def _figures(value: float) -> str:
-    return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
 def _evidence(row: Row) -> str:
@@ -72,9 +51,10 @@ def _evidence(row: Row) -> str:
         "congestion-window": lambda: _lost(row),
         "slow-start": lambda: _allows(info.get("snd_cwnd", 0) * mss, rtt_us),
         "link": lambda: (
-            f"{duration(rtt_us)} RTT, {duration(least_us)} without queue, at {rate(rate_bps(row))}"
+            f"{time(rtt_us / 1e6)} RTT, {time(least_us / 1e6)} without queue, "
+            f"at {rate(rate_bps(row))}"
         ),
-        "timeout": lambda: f"RTO {duration(info.get('rto_us', 0))}",
+        "timeout": lambda: f"RTO {time(info.get('rto_us', 0) / 1e6)}",
         "ack-stall": lambda: f"{size(info.get('notsent_bytes', 0))} wait, less than one MSS",
         "undecided": lambda: _undecided(row),
     }.get(row["limit"], lambda: "")()
@@ -96,7 +76,7 @@ def _allows(size_bytes: int, rtt_us: int) -> str:
     if not size_bytes or not rtt_us:
         return ""
     allowed = rate(size_bytes * 8e6 / rtt_us)
-    return f"{size(size_bytes)} for {duration(rtt_us)} RTT allow {allowed}"
+    return f"{size(size_bytes)} for {time(rtt_us / 1e6)} RTT allow {allowed}"
 
 
 def _unread(row: Row) -> str:
