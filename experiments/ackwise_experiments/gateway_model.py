@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ackwise import __version__
 from ackwise.errors import EXIT_FAILED, InputError
-from ackwise.gateway.model import Prediction
+from ackwise.gateway.model import AccessLink, Prediction, document
 from ackwise.host import files
 from ackwise.results.console import Console
 from ackwise.results.progress import progress_bar
@@ -18,9 +18,46 @@ from ackwise_experiments.separation import model as deviation
 SCHEMA_VERSION = 1
 
 
-def draw_sweep(predictions: Sequence[Prediction], figure: str) -> None:
-    """Writes the figure of `--sweep`."""
-    files.write_whole(figure, drawn(deviation.sweep_figure(predictions), format_of(figure)))
+def show_sweep(link: AccessLink, figure: str | None, as_json: bool) -> int:
+    """The model over the asymmetry; writes the figure. Exit code."""
+    predictions = deviation.over_ratios(link)
+    if figure is not None:
+        files.write_whole(figure, drawn(deviation.sweep_figure(predictions), format_of(figure)))
+    if as_json:
+        found = {
+            "schema_version": SCHEMA_VERSION,
+            "ackwise_version": __version__,
+            "kind": "gateway-sweep",
+            "points": [document(p) for p in predictions],
+        }
+        print(json.dumps(found, indent=2))
+    else:
+        print("\n".join(_sweep_lines(predictions)))
+    return 0
+
+
+def _share(value: float, of: float) -> str:
+    return f"{100 * value / of:.0f}%"
+
+
+def _sweep_lines(predictions: Sequence[Prediction]) -> list[str]:
+    lines = [
+        f"{'ratio':>7} {'k':>7} {'demand':>7}  {'FIFO up/down':>14} {'separation':>14} "
+        f"{'and thinning':>14}  advice"
+    ]
+    for p in predictions:
+        cells = [
+            f"{_share(s.up_bps, p.alone.up_bps):>6} /{_share(s.down_bps, p.alone.down_bps):>6}"
+            for s in (p.fifo, p.separation, p.thinned)
+        ]
+        advice = (
+            "thinning" if p.advice.thinning else "separation" if p.interferes else "none needed"
+        )
+        lines.append(
+            f"{p.link.down_bps / p.link.up_bps:>5.4g}:1 {p.link.k:>7.3f} "
+            f"{100 * p.link.demand:>6.1f}%  {' '.join(cells)}  {advice}"
+        )
+    return lines
 
 
 def check_figure(figure: str) -> None:

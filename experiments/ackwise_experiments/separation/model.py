@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from ackwise import plans
 from ackwise.gateway import model
-from ackwise.gateway.model import INTERFERES_BELOW, RATIOS, Prediction, Speeds
+from ackwise.gateway.model import INTERFERES_BELOW, AccessLink, Prediction, Speeds, predict
 from ackwise_experiments.check import Basis, Check, Kind, Origin, at_most, grouped, same
 from ackwise_experiments.figure import Figure, Panel, Series
 from ackwise_experiments.runner import Runner
 from ackwise_experiments.separation.cases import FIFO_LINK, WINDOW_PACKETS
-from ackwise_experiments.separation.sweep import DISCIPLINES, FILTER_SHARE_PPM, sweep
+from ackwise_experiments.separation.sweep import DISCIPLINES, FILTER_SHARE_PPM, RATIOS, sweep
 
 # In points of solo throughput. With two queues plain arithmetic decides; how a FIFO affects a
 # sender can only be predicted to a quarter.
@@ -21,6 +21,22 @@ MODEL = Basis(Kind.OWN, Origin.AFTER)
 SEGMENTS_PER_ACK = {1: "every", 2: "delayed"}
 TODAY = {"recovery": "sack", "congestion_control": "cubic", "min_rto_ns": 200_000_000}  # senders
 SEEDS = 3
+
+
+def over_ratios(link: AccessLink) -> list[Prediction]:
+    """Predictions for the same uplink with a downlink of 1 to 200 times its rate; the download's
+    window scales with the rate."""
+    base = link.down_bps / link.up_bps
+    return [
+        predict(
+            replace(
+                link,
+                down_bps=round(link.up_bps * ratio),
+                window_packets=round(link.window_packets * ratio / base),
+            )
+        )
+        for ratio in RATIOS
+    ]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from ackwise.gateway.model import RATIOS
 from ackwise.plans import Plan
 from ackwise.results.stats import Estimate, mean_of
 from ackwise_experiments.changes import Scenario
@@ -38,6 +37,7 @@ from ackwise_experiments.separation.cases import (
 )
 from ackwise_experiments.separation.paper import BOTH, DOWN, UP
 
+RATIOS = (1.0, 2.0, 2.625, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
 SWEEP_RUNS = 5
 SWEEP_DURATION_NS = 200_000_000_000
 FILTER_SHARE_PPM = 150_000

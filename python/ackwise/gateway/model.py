@@ -342,22 +342,3 @@ def document(prediction: Prediction) -> dict[str, Any]:
         "interferes": prediction.interferes,
         "advice": asdict(prediction.advice),
     }
-
-
-RATIOS = (1.0, 2.0, 2.625, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
-
-
-def sweep(link: AccessLink) -> list[Prediction]:
-    """Predictions for the same uplink with a downlink of 1 to 200 times its rate; the download's
-    window scales with the rate."""
-    base = link.down_bps / link.up_bps
-    return [
-        predict(
-            replace(
-                link,
-                down_bps=round(link.up_bps * ratio),
-                window_packets=round(link.window_packets * ratio / base),
-            )
-        )
-        for ratio in RATIOS
-    ]

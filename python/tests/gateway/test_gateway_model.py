@@ -19,6 +19,7 @@ from ackwise.gateway.netlink import TCA_KIND, TCA_OPTIONS, Rtnetlink, attribute
 from ackwise.gateway.snapshot import Kept, Snapshot
 from ackwise_experiments.runner import Runner
 from ackwise_experiments.separation import model as deviation
+from ackwise_experiments.separation.sweep import RATIOS
 
 PAGE = Path(__file__).parents[3] / "docs" / "findings" / "gateway-cells.md"
 SOURCE = AccessLink(2_100_000, 800_000, window_packets=88)
@@ -112,7 +113,7 @@ def test_the_sweep_and_its_figure(ackwise: Ackwise, tmp_path: Path) -> None:
     words = ("gateway", "model", "--down", "2.1mbit", "--up", "800kbit", "--sweep")
     said = ackwise(*words, "--figure", str(figure))
     assert said.code == 0, said.err
-    assert len(said.out.splitlines()) == 1 + len(model.RATIOS)
+    assert len(said.out.splitlines()) == 1 + len(RATIOS)
     first = figure.read_bytes()
     assert b"separation and thinning" in first
     ackwise(*words, "--figure", str(figure))
@@ -185,8 +186,8 @@ def _fifo_cells() -> list[tuple[str, AccessLink, float, float]]:
         if (hosts, leaves, direction) == ("CUBIC", "chosen", "both"):
             down_bps, up_bps = (round(float(rate) * 1e6) for rate in line.split("/"))
             link = AccessLink(down_bps, up_bps, round_trip_ns=round(float(rtt_ms) * 1e6))
-            rates = (float(pair.split()[0]) * 1e6 for pair in (down, up))
-            found.append((f"{line}, {rtt_ms} ms", link, *rates))
+            was_down, was_up = (float(pair.split()[0]) * 1e6 for pair in (down, up))
+            found.append((f"{line}, {rtt_ms} ms", link, was_down, was_up))
     return found
 
 

@@ -77,26 +77,6 @@ def _model_lines(p: "Prediction") -> list[str]:
     return [*lines, "", *(f"- {reason}" for reason in p.advice.reasons)]
 
 
-def _sweep_lines(predictions: "list[Prediction]") -> list[str]:
-    lines = [
-        f"{'ratio':>7} {'k':>7} {'demand':>7}  {'FIFO up/down':>14} {'separation':>14} "
-        f"{'and thinning':>14}  advice"
-    ]
-    for p in predictions:
-        cells = [
-            f"{_share(s.up_bps, p.alone.up_bps):>6} /{_share(s.down_bps, p.alone.down_bps):>6}"
-            for s in (p.fifo, p.separation, p.thinned)
-        ]
-        advice = (
-            "thinning" if p.advice.thinning else "separation" if p.interferes else "none needed"
-        )
-        lines.append(
-            f"{p.link.down_bps / p.link.up_bps:>5.4g}:1 {p.link.k:>7.3f} "
-            f"{100 * p.link.demand:>6.1f}%  {' '.join(cells)}  {advice}"
-        )
-    return lines
-
-
 @click.command(
     "model",
     cls=Command,
@@ -134,19 +114,15 @@ def model(access: "Access", sweep: bool, simulate: bool, figure: str | None, as_
     if simulate:
         return int(extension.load(_EXPERIMENT, "--simulate").simulate(figure, as_json))
     link = access.link()
-    found: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "ackwise_version": __version__}
     if sweep:
-        predictions = calculation.sweep(link)
-        points = [calculation.document(p) for p in predictions]
-        found |= {"kind": "gateway-sweep", "points": points}
-        lines = _sweep_lines(predictions)
-        if figure is not None:
-            extension.load(_EXPERIMENT, "--figure").draw_sweep(predictions, figure)
-    else:
-        prediction = calculation.predict(link)
+        return int(extension.load(_EXPERIMENT, "--sweep").show_sweep(link, figure, as_json))
+    prediction = calculation.predict(link)
+    for warning in link.warnings:
+        say(f"ackwise: warning: {warning}")
+    if as_json:
+        found: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "ackwise_version": __version__}
         found |= {"kind": "gateway-model"} | calculation.document(prediction)
-        lines = _model_lines(prediction)
-        for warning in link.warnings:
-            say(f"ackwise: warning: {warning}")
-    print(json.dumps(found, indent=2) if as_json else "\n".join(lines))
+        print(json.dumps(found, indent=2))
+    else:
+        print("\n".join(_model_lines(prediction)))
     return 0
