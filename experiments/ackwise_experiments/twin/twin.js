@@ -50,9 +50,10 @@ function drawFigures(text) {
   story.replaceChildren(...text.story.map((line) => make("p", {}, line.trim())));
 }
 
-const lines = (drawn) => ({
-  shapes: drawn.divergences.map((p) => ({ type: "line", xref: "x", yref: "paper", x0: p.us / 1e3, x1: p.us / 1e3, y0: 0, y1: 1, line: { color: "#5b6675", width: 1, dash: "dot" } })),
-  annotations: drawn.divergences.map((p, i) => ({ xref: "x", yref: "paper", x: p.us / 1e3, y: 1, text: p.how, showarrow: false, xanchor: i ? "left" : "right", yanchor: "bottom" })),
+// Divergences up to a time: one that the plot does not reach would stand in an empty area.
+const lines = ({ divergences }, most_us = Infinity) => ({
+  shapes: divergences.filter((p) => p.us <= most_us).map((p) => ({ type: "line", xref: "x", yref: "paper", x0: p.us / 1e3, x1: p.us / 1e3, y0: 0, y1: 1, line: { color: "var(--soft)", width: 1, dash: "dot" } })),
+  annotations: divergences.filter((p) => p.us <= most_us).map((p, i) => ({ xref: "x", yref: "paper", x: p.us / 1e3, y: 1, text: p.how, showarrow: false, xanchor: i ? "left" : "right", yanchor: "bottom" })),
 });
 
 function markers(name, symbol, x, y, which, style) {
@@ -61,8 +62,9 @@ function markers(name, symbol, x, y, which, style) {
 
 function sequence(worlds) {
   const traces = [];
-  for (const [key, { title, color, data: square, ack, size }] of Object.entries(WORLD)) {
+  for (const [key, { title, color, data: square, ack, size: sparse }] of Object.entries(WORLD)) {
     const p = worlds[key];
+    const size = p.data_us.length > 400 ? sparse / 2 : sparse; // a band shows nothing
     const t = p.data_us.map((us) => us / 1e3);
     const end = p.data_end.map((b) => b / 1e3);
     const at = p.ack_us.map((us) => us / 1e3);
@@ -81,6 +83,8 @@ function sequence(worlds) {
   return traces;
 }
 
+const last = (worlds) => Math.max(...Object.values(worlds).flatMap((p) => [...p.data_us.slice(-1), ...p.ack_us.slice(-1)]));
+
 function choose(v) {
   const { text, drawn } = views[v];
   drawFigures(text);
@@ -89,7 +93,7 @@ function choose(v) {
     for (const plot of [near, whole, cwnd]) draw(plot.target, [], {});
     return;
   }
-  draw(near.target, sequence(drawn.near), { ...axes, ...lines(drawn) });
+  draw(near.target, sequence(drawn.near), { ...axes, ...lines(drawn, last(drawn.near)) });
   draw(whole.target, sequence(drawn.whole), { ...axes, ...lines(drawn) });
   draw(cwnd.target, Object.entries(WORLD).filter(([key]) => drawn.cwnd[key].us.length).map(([key, { title, color }]) => ({
     type: "scatter", mode: "lines", name: title, line: { color, width: 1.6, shape: "hv" },

@@ -78,11 +78,11 @@ function drawRatio(one) {
     marker: { color: cells.map((c) => color[c.policy]) }, text: cells.map((c) => c.cost_ratio.toFixed(2)), hovertemplate: "%{x:.3f}<extra></extra>",
   }] : [];
   draw(ratio.target, traces, { showlegend: false, xaxis: spread("cost / optimum", cells.map((c) => c.cost_ratio)), yaxis: axis("", reversed),
-    shapes: [{ type: "line", x0: 1, x1: 1, yref: "paper", y0: 0, y1: 1, line: { color: "#0a7a46", dash: "dot", width: 1.5 } }] });
+    shapes: [{ type: "line", x0: 1, x1: 1, yref: "paper", y0: 0, y1: 1, line: { color: "var(--best)", dash: "dot", width: 1.5 } }] });
 }
 
 function drawLatency(one) {
-  const traces = [["p50", "#9ecae1"], ["p95", "#4292c6"], ["p99", "#08519c"]].map(([q, shade]) => ({
+  const traces = [["p50", "#9ecae1"], ["p95", "#4292c6"], ["p99", "#2171b5"]].map(([q, shade]) => ({
     type: "bar", orientation: "h", name: q, y: byPolicy(one), x: one.cells.map((c) => c[`ack_latency_${q}_ns`] / 1e6), marker: { color: shade },
   }));
   draw(latency.target, traces, { barmode: "group", xaxis: spread("ms", traces.flatMap((t) => t.x)), yaxis: axis("", reversed) });
@@ -111,9 +111,9 @@ function drawSequence(detail, real) {
   const traces = [];
   const at = (d, keep) => ({ x: d.t_us.filter(keep).map((us) => us / 1e3), y: d.ack.filter(keep).map((b) => b / 1e3) });
   const all = () => true;
-  if (real) traces.push({ type: "scatter", mode: "lines", name: "captured receiver", ...at(real, all), line: { color: "#8a95a3", width: 1.2, shape: "hv" } });
+  if (real) traces.push({ type: "scatter", mode: "lines", name: "captured receiver", ...at(real, all), line: { color: "var(--soft)", width: 1.2, shape: "hv" } });
   if (detail && detail !== real) {
-    traces.push({ type: "scatter", mode: "lines", name: "selected policy", ...at(detail, all), line: { color: "#1c2430", width: 1, shape: "hv" }, hoverinfo: "skip" });
+    traces.push({ type: "scatter", mode: "lines", name: "selected policy", ...at(detail, all), line: { color: "var(--ink)", width: 1, shape: "hv" }, hoverinfo: "skip" });
     for (const label of [...new Set(detail.reason)]) {
       traces.push({ type: "scatter", mode: "markers", name: `ACK: ${plain(label)}`, ...at(detail, (_, i) => detail.reason[i] === label), marker: { color: reasonColor[label] || BASELINE_COLOR, size: 6, symbol: "triangle-up" } });
     }

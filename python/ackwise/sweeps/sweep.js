@@ -61,19 +61,19 @@ function drawFront() {
   const sizes = (list) => list.map((c) => 10 + 14 * Math.min(1, Math.log2(c.rtt_p99_ratio || 1)));
   const marked = known.filter((c) => c.front).sort((a, b) => a.acks_per_segment - b.acks_per_segment);
   const traces = known.map((c) => ({
-    type: "scatter", mode: "markers+text", name: plain(c.candidate), text: [plain(c.candidate)], textposition: "top center",
+    type: "scatter", mode: "markers", name: plain(c.candidate),
     x: [100 * c.goodput_share], y: [c.acks_per_segment],
     marker: { color: color[c.candidate], size: sizes([c]) },
     hovertemplate: `%{x:.2f}% of the best goodput<br>%{y:.3f} ACKs/segment<br>RTT p99 ×${short(c.rtt_p99_ratio, 2)}`,
   }));
   if (marked.length > 1) {
     traces.unshift({
-      type: "scatter", mode: "lines", name: "front", hoverinfo: "skip", line: { color: "#b9c2cd", dash: "dot" },
+      type: "scatter", mode: "lines", name: "front", hoverinfo: "skip", line: { color: "var(--axis)", dash: "dot" }, showlegend: false,
       x: marked.map((c) => 100 * c.goodput_share), y: marked.map((c) => c.acks_per_segment),
     });
   }
   draw(front.target, traces, {
-    xaxis: axis("goodput, % of the point's best"), yaxis: axis("ACKs per data segment", { rangemode: "tozero" }), showlegend: false,
+    xaxis: axis("goodput, % of the point's best"), yaxis: axis("ACKs per data segment", { rangemode: "tozero" }), showlegend: true,
   });
 }
 
@@ -81,7 +81,7 @@ function axes(region) {
   return {
     xaxis: axis(plain(region.across.key), { type: "category" }),
     yaxis: axis(plain(region.down.key), { type: "category" }),
-    margin: { l: 150, r: 16, t: 20, b: 90 },
+    margin: { l: 64, r: 16, t: 40, b: 48 }, // the top: for the buttons
   };
 }
 
@@ -108,7 +108,7 @@ function drawSurface() {
   return draw(surface.target, [{
     type: "heatmap", x: region.across.classes.map(plain), y: region.down.classes.map(plain), z: values, colorscale: "Viridis",
     reversescale: key !== "goodput_share", xgap: 1, ygap: 1, texttemplate: "%{z:.3f}",
-    colorbar: { title: { text: plain(key), side: "right" } },
+    colorbar: { title: { text: plain(text), side: "right" } },
     hovertemplate: `%{x}<br>%{y}<br>${plain(text)}: %{z:.4f}<extra></extra>`,
   }], axes(region));
 }

@@ -225,7 +225,7 @@ def test_the_page_follows_the_scheme_of_colours_and_prints_light(
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     opened.call("Emulation.setEmulatedMedia", media="screen", features=features)
     page = shown(opened, tmp_path, page_of(diagnosis, series))
-    background = "LAYOUT.paper_bgcolor"
+    background = "document.querySelector('.plot')._fullLayout.paper_bgcolor"
     assert page.evaluate(background) == {"light": "#ffffff", "dark": "#171c22"}[scheme]
     page.call("Emulation.setEmulatedMedia", media="print", features=features)
     page.wait(f"{background} === '#ffffff'")

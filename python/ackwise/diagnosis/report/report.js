@@ -89,14 +89,7 @@ function pick(event) {
 
 // --- graphs -------------------------------------------------------------------------------------
 
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-function dress() {
-  Object.assign(LAYOUT, { paper_bgcolor: css("--paper"), plot_bgcolor: css("--paper"), font: { ...LAYOUT.font, color: css("--ink") },
-    hoverlabel: { namelength: -1, bgcolor: css("--wash"), bordercolor: css("--axis"), font: { color: css("--ink") } },
-    margin: { l: 76, r: 16, t: 34, b: 44 }, legend: { orientation: "h", y: 1.02, yanchor: "bottom", font: { size: 12 } }, bargap: 0 });
-  Object.assign(AXIS, { gridcolor: css("--grid"), zerolinecolor: css("--axis"), linecolor: css("--axis"), tickcolor: css("--axis") });
-}
+Object.assign(LAYOUT, { margin: { l: 76, r: 16, t: 34, b: 44 }, legend: { orientation: "h", y: 1.02, yanchor: "bottom", font: { size: 12 } }, bargap: 0 });
 
 const seconds = (us) => us / 1e6;
 
@@ -127,11 +120,11 @@ function grouped(track, view, points, columns = COLUMNS_MAX, around = 1) {
 
 function sequenceTraces({ data: sent, acks, marks }, view) {
   const traces = [
-    pieces("data", css("--data"), grouped(sent, view, (from, to, g) => [[from, least(sent.start, g)], [to, most(sent.end, g)]], COLUMNS_MAX, 0)),
-    pieces("ACK", css("--ack"), grouped(acks, view, (from, to, g) => [[from, least(acks.number_min, g)], [to, most(acks.number_max, g)]]), { joined: true, line: { color: css("--ack"), width: 1.5, shape: "hv" } }),
+    pieces("data", "var(--data)", grouped(sent, view, (from, to, g) => [[from, least(sent.start, g)], [to, most(sent.end, g)]], COLUMNS_MAX, 0)),
+    pieces("ACK", "var(--ack)", grouped(acks, view, (from, to, g) => [[from, least(acks.number_min, g)], [to, most(acks.number_max, g)]]), { joined: true, line: { color: "var(--ack)", width: 1.5, shape: "hv" } }),
   ];
   const edges = grouped(acks, view, (from, to, g) => [[from, least(acks.edge_min, g)], [to, most(acks.edge_max, g)]]).filter((e) => e.points[0][1]);
-  if (edges.length) traces.push(pieces("window", css("--window"), edges, { joined: true, line: { color: css("--window"), width: 1.5, shape: "hv" } }));
+  if (edges.length) traces.push(pieces("window", "var(--window)", edges, { joined: true, line: { color: "var(--window)", width: 1.5, shape: "hv" } }));
   for (const [name, track] of Object.entries(marks)) {
     const look = data.marks[name];
     const bars = grouped(track, view, (from, to, g) => [[from, least(track.start, g)], [to, most(track.end, g)]], COLUMNS_MAX / 4, 0);
@@ -151,8 +144,8 @@ function throughputTraces({ data: sent, acks, marks }, view) {
   const all = binned(sent, "payload_bytes", view, emptyBins(count));
   for (const [name, track] of Object.entries(marks)) if (data.marks[name].again) binned(track, "bytes", view, all);
   return [
-    perBin("sent, with retransmissions", css("--data"), all, 8, packetsOfBins(sent, view, count), view),
-    perBin("delivered", css("--ack"), binned(acks, "delivered_bytes", view, emptyBins(count)), 8, packetsOfBins(acks, view, count), view),
+    perBin("sent, with retransmissions", "var(--data)", all, 8, packetsOfBins(sent, view, count), view),
+    perBin("delivered", "var(--ack)", binned(acks, "delivered_bytes", view, emptyBins(count)), 8, packetsOfBins(acks, view, count), view),
   ];
 }
 
@@ -173,8 +166,8 @@ function rttTraces({ acks }, view) {
 
 function flightTraces({ data: sent }, view) {
   const column = (low, high) => grouped(sent, view, (from, to, g) => [[from, least(sent[low], g)], [to, most(sent[high], g)]]);
-  const traces = [pieces("in flight", css("--data"), column("flight_min_bytes", "flight_max_bytes"), { joined: true })];
-  if (sent.window_max_bytes.some(Boolean)) traces.push(pieces("advertised window", css("--window"), column("window_min_bytes", "window_max_bytes"), { joined: true, line: { color: css("--window"), width: 1.5, shape: "hv" } }));
+  const traces = [pieces("in flight", "var(--data)", column("flight_min_bytes", "flight_max_bytes"), { joined: true })];
+  if (sent.window_max_bytes.some(Boolean)) traces.push(pieces("advertised window", "var(--window)", column("window_min_bytes", "window_max_bytes"), { joined: true, line: { color: "var(--window)", width: 1.5, shape: "hv" } }));
   return traces;
 }
 
@@ -361,13 +354,6 @@ main.append(
   make("section", { id: "transfer" }, linesHost, graphsNote, pickedBar, stack),
   make("footer", {}, "This page is self-contained and makes no network requests."));
 
-function redraw() {
-  dress();
-  if (state.series) show(state.view);
-}
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-matchMedia("print").addEventListener("change", redraw);
-dress();
 if (list.sender.length) choose(0);
 else linesHost.append(make("p", { class: "empty" }, "No connection of this capture carries data."));
 fillList();

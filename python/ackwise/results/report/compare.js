@@ -222,14 +222,14 @@ function drawSequence(row) {
     const ms = (us) => us / 1e3;
     const kb = (b) => b / 1e3;
     const first = trace.data_us.map((_, i) => i).filter((i) => !again.has(i));
-    traces.push({ type: "scatter", mode: "markers", name: "data", x: first.map((i) => ms(trace.data_us[i])), y: first.map((i) => kb(trace.data_end[i])), marker: { color: "#8a95a3", size: 4, symbol: "square" } });
+    traces.push({ type: "scatter", mode: "markers", name: "data", x: first.map((i) => ms(trace.data_us[i])), y: first.map((i) => kb(trace.data_end[i])), marker: { color: "var(--soft)", size: 4, symbol: "square" } });
     if (trace.again.length) {
       traces.push({ type: "scatter", mode: "markers", name: "retransmitted data", x: trace.again.map((i) => ms(trace.data_us[i])), y: trace.again.map((i) => kb(trace.data_end[i])), marker: { color: "#b22222", size: 8, symbol: "x" } });
     }
-    traces.push({ type: "scatter", mode: "lines", name: "acknowledged", x: trace.ack_us.map(ms), y: trace.ack_seq.map(kb), line: { color: "#1c2430", width: 1, shape: "hv" }, hoverinfo: "skip" });
+    traces.push({ type: "scatter", mode: "lines", name: "acknowledged", x: trace.ack_us.map(ms), y: trace.ack_seq.map(kb), line: { color: "var(--ink)", width: 1, shape: "hv" }, hoverinfo: "skip" });
     for (const label of [...new Set(trace.ack_reason)]) {
       const at = trace.ack_reason.map((r, i) => (r === label ? i : -1)).filter((i) => i >= 0);
-      traces.push({ type: "scatter", mode: "markers", name: `ACK: ${plain(label)}`, x: at.map((i) => ms(trace.ack_us[i])), y: at.map((i) => kb(trace.ack_seq[i])), marker: { color: reasonColor[label] || "#1c2430", size: 6, symbol: "triangle-up" } });
+      traces.push({ type: "scatter", mode: "markers", name: `ACK: ${plain(label)}`, x: at.map((i) => ms(trace.ack_us[i])), y: at.map((i) => kb(trace.ack_seq[i])), marker: { color: reasonColor[label] || "var(--ink)", size: 6, symbol: "triangle-up" } });
     }
   }
   draw(sequence.target, traces, { xaxis: axis("time, ms"), yaxis: axis("sequence number, kB") });

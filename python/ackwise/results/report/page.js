@@ -74,33 +74,56 @@ const COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b58900"
 const REASON_COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e6b800", "#7f3fbf", "#8c564b",
   "#3f7f00", "#e31a73", "#00a3a3", "#ff9966", "#5f6caf", "#b22222", "#9acd32", "#2f4f4f", "#c71585", "#b8860b",
   "#4169e1", "#f08080", "#556b2f", "#9370db", "#20b2aa", "#a9a9a9", "#ff7f0e", "#1f3b73"];
-const BASELINE_COLOR = "#1c2430";
+const BASELINE_COLOR = "var(--ink)";
 
 const LAYOUT = {
-  font: { family: 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif', size: 12.5, color: "#1c2430" },
+  font: { family: 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif', size: 12.5, color: "var(--ink)" },
   margin: { l: 64, r: 16, t: 30, b: 48 },
-  paper_bgcolor: "#fff",
-  plot_bgcolor: "#fff",
+  paper_bgcolor: "var(--paper)",
+  plot_bgcolor: "var(--paper)",
   legend: { orientation: "h", y: -0.2, yanchor: "top", font: { size: 12 } },
-  hoverlabel: { namelength: -1 },
+  hoverlabel: { namelength: -1, bgcolor: "var(--wash)", bordercolor: "var(--axis)", font: { color: "var(--ink)" } },
 };
-const AXIS = { gridcolor: "#e9edf1", zerolinecolor: "#ccd3db", linecolor: "#b9c2cd", ticks: "outside", tickcolor: "#b9c2cd", automargin: true };
-const CONFIG = { responsive: true, displaylogo: false, displayModeBar: "hover", modeBarButtonsToRemove: ["select2d", "lasso2d"] };
+const AXIS = { gridcolor: "var(--grid)", zerolinecolor: "var(--axis)", linecolor: "var(--axis)", ticks: "outside", tickcolor: "var(--axis)", automargin: true };
+const CONFIG = { responsive: true, displaylogo: false, displayModeBar: "hover", modeBarButtonsToRemove: ["select2d", "lasso2d"],
+  toImageButtonOptions: { format: "svg" } }; // the camera: a figure for a paper
 
 function axis(title, more) {
   return Object.assign({}, AXIS, { title: { text: title, standoff: 8 } }, more);
 }
 
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// `value` with the colours of page.css in place of "var(--NAME)", which Plotly does not read.
+function painted(value) {
+  if (typeof value === "string") return value.replace(/^var\((--[a-z-]+)\)$/, (_, name) => css(name));
+  if (Array.isArray(value)) return ["object", "string"].includes(typeof value[0]) ? value.map(painted) : value;
+  if (value === null || typeof value !== "object" || ArrayBuffer.isView(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, key === "customdata" ? part : painted(part)]));
+}
+
+const drawn = new Map(); // what draw() was given, by its target
+
 // Draws the traces, or a note if there are none; `target` records their number for tests.
 function draw(target, traces, layout) {
   target.dataset.traces = String(traces.length);
   if (!traces.length) {
+    drawn.delete(target);
     Plotly.purge(target);
     target.replaceChildren(make("p", { class: "empty" }, "Nothing was recorded for this selection."));
     return;
   }
   target.querySelectorAll(".empty").forEach((e) => e.remove());
-  Plotly.react(target, traces, Object.assign({}, LAYOUT, layout), CONFIG);
+  drawn.set(target, [traces, layout]);
+  Plotly.react(target, painted(traces), painted({ ...LAYOUT, ...layout }), CONFIG);
+}
+
+// The system's scheme of colours changes, or the page is printed, which is light.
+for (const media of ["(prefers-color-scheme: dark)", "print"]) {
+  matchMedia(media).addEventListener("change", () => drawn.forEach(([traces, layout], target) => {
+    draw(target, traces, layout);
+    Plotly.Plots.resize(target);
+  }));
 }
 
 function choice(label, options, onchange) {
