@@ -164,6 +164,8 @@ def run_plan(
     from ackwise.lab import compare as on_kernel
     from ackwise.results.progress import progress_bar
 
+    if device is None:
+        on_kernel.check_runs_something(plan)
     kernel = lab.device_kernel(device) if device else lab.kernel()
     with progress_bar(not quiet) as show:
         result = on_kernel.run(

@@ -104,6 +104,18 @@ def world(kernel: Kernel, name: str = "lab") -> World:
     return World(name, kernel.label, kernel.key, clamp=policy.CLAMPED)
 
 
+def check_runs_something(plan: Plan) -> None:
+    """InputError, without a kernel, if the lab supports none of the plan's links, or none of its
+    workloads."""
+    for kind, lacks in (
+        ("link", {link.name: lacks_link(link) for link in plan.links}),
+        ("workload", {load.name: lacks_workload(load) for load in plan.workloads}),
+    ):
+        if all(lacks.values()):
+            name, why = next(iter(lacks.items()))
+            raise InputError(f"{kind} {name}: not in the lab: {why}")
+
+
 def lacks_link(link: Link) -> str:
     """The unsupported key of a link, and why; "" if the lab supports the link."""
     name = f"link {link.name}"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import established
+from conftest import Ackwise, established
 
 from ackwise import engine, plans
 from ackwise.cli import main as cli
@@ -735,6 +735,14 @@ def test_the_list_and_the_run_agree_on_every_link(name: str, without_guest: None
         )
     else:
         assert lab_compare.lacks_link(link) == ""
+
+
+def test_what_the_lab_never_runs_is_refused_before_a_kernel_is_built(
+    ackwise: Ackwise, tmp_path: Path
+) -> None:
+    said = ackwise("lab", "run", "--stock", "--link", "wifi", "--cache", str(tmp_path / "none"))
+    assert said.code == 2
+    assert said.err.startswith("ackwise: link wifi: not in the lab: down.shared_medium: ")
 
 
 @pytest.mark.parametrize(
