@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from ackwise import __version__
 from ackwise.errors import EXIT_FAILED, InputError
 from ackwise.gateway.model import AccessLink, Prediction, document
+from ackwise.gateway.settings import Settled
+from ackwise.gateway.state import Keeper
 from ackwise.host import files
 from ackwise.results.console import Console
 from ackwise.results.progress import progress_bar
-from ackwise_experiments import table
+from ackwise_experiments import gateway_line, table
 from ackwise_experiments.figure import FORMATS, drawn, format_of
 from ackwise_experiments.runner import Runner
 from ackwise_experiments.separation import model as deviation
@@ -68,6 +70,15 @@ def check_figure(figure: str) -> None:
     if format_of(figure) not in FORMATS:
         known = " or ".join(f".{form}" for form in FORMATS)
         raise InputError(f"--figure: {figure}: give a file name that ends in {known}")
+
+
+def test(
+    settled: Settled, keeper: Keeper, peer: tuple[str, int, int], *, replace: bool, as_json: bool
+) -> int:
+    """`ackwise gateway test`; `peer`: host, port, seconds of each transfer."""
+    return gateway_line.test(
+        settled, keeper, gateway_line.Peer(*peer), replace=replace, as_json=as_json
+    )
 
 
 def simulate(figure: str | None, as_json: bool) -> int:

@@ -39,7 +39,7 @@ BOTH_MBPS = {
 PING_MS = {None: 887.4, "pfifo": 891.0, "pfifo_head_drop": 855.8, "fq_codel": 30.4, "cake": 30.4}
 PLAIN_LEAVES = ("pfifo", "bfifo")  # tail drop, so they cannot thin
 # Share of the uplink that a full downlink's ACKs need, one ACK per packet: see the same page.
-USELESS_DEMAND = 0.04  # at 1:1, with 4.4%, an upload beside a download still gains 2 to 10%
+USELESS_DEMAND = 0.04  # at 1:1, with 4.4%, an upload beside a download still gains
 # Where CAKE with ack-filter alone was measured to do as much, within 4%.
 CAKE_DOWN_BPS = 50_000_000
 CAKE_RATIOS = (10, 20)

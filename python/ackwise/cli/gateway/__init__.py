@@ -17,6 +17,7 @@ ackwise gateway plan eth0 --down 50mbit --up 5mbit   # prints the tc commands, c
 sudo ackwise gateway up eth0 --down 50mbit --up 5mbit
 ackwise gateway status eth0 --watch 2
 sudo ackwise gateway down eth0
+sudo ackwise gateway test eth0 --down 50mbit --up 5mbit --server iperf.example.net
 """
 
 
@@ -25,5 +26,5 @@ def command() -> None:
     """Group of subcommands."""
 
 
-for verb in (model.model, queues.plan, queues.up, queues.down, queues.status):
+for verb in (model.model, queues.plan, queues.up, queues.down, queues.status, queues.test):
     command.add_command(verb)

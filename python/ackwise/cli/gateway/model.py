@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ackwise.gateway.settings import Access
 
 SCHEMA_VERSION = 1
-_EXPERIMENT = "gateway-model"  # entry point: figures, and the model beside the simulator
+EXPERIMENT = "gateway-model"  # entry point: figures, and the model beside the simulator
 _EXAMPLES = """\
 ackwise gateway model --down 2.1mbit --up 800kbit
 ackwise gateway model --down 40mbit --up 800kbit --overhead atm --sweep --figure sweep.svg
@@ -110,12 +110,12 @@ def model(access: "Access", sweep: bool, simulate: bool, figure: str | None, as_
     if figure is not None:
         if not (sweep or simulate):
             raise InputError("--figure: needs --sweep or --simulate")
-        extension.load(_EXPERIMENT, "--figure").check_figure(figure)
+        extension.load(EXPERIMENT, "--figure").check_figure(figure)
     if simulate:
-        return int(extension.load(_EXPERIMENT, "--simulate").simulate(figure, as_json))
+        return int(extension.load(EXPERIMENT, "--simulate").simulate(figure, as_json))
     link = access.link()
     if sweep:
-        return int(extension.load(_EXPERIMENT, "--sweep").show_sweep(link, figure, as_json))
+        return int(extension.load(EXPERIMENT, "--sweep").show_sweep(link, figure, as_json))
     prediction = calculation.predict(link)
     for warning in link.warnings:
         say(f"ackwise: warning: {warning}")
