@@ -11,7 +11,8 @@ each (CUBIC, one flow, the leaves that `up` chooses) or all of theirs (lines, RT
 results are kept in a folder, so a cut run continues where it stopped. Needs the lab's stock kernel
 (`ackwise lab build --stock`).
 
-A page's table stands between `<!-- generated: cells -->` and `<!-- end of cells -->`.
+A page's table stands between `<!-- generated: cells -->` and `<!-- end of cells -->`, or with
+another name that --part gives.
 Exit code 1 when a cell falls by more than 2%.
 """
 
@@ -102,9 +103,9 @@ def document(found: Sequence[Compared], kernel: str) -> dict[str, object]:
     }
 
 
-def renewed(page: str, part: str) -> str:
-    """The page with its table renewed. Raises InputError."""
-    begin, end = "<!-- generated: cells -->", "<!-- end of cells -->"
+def renewed(page: str, name: str, part: str) -> str:
+    """The page with one of its tables renewed. Raises InputError."""
+    begin, end = f"<!-- generated: {name} -->", f"<!-- end of {name} -->"
     head, found, rest = page.partition(begin)
     _, found_end, tail = rest.partition(end)
     if not (found and found_end):
@@ -162,6 +163,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, help="runs at the same time")
     parser.add_argument("--results", type=Path, help="folder of raw results")
     parser.add_argument("--page", type=Path, metavar="FILE", help="page whose table is renewed")
+    parser.add_argument("--part", default="cells", metavar="NAME", help="which of its tables")
     parser.add_argument("--json", type=Path, metavar="FILE")
     args = parser.parse_args()
     try:
@@ -172,7 +174,7 @@ def main() -> int:
             return 0
         page = args.page.read_text(encoding="utf-8") if args.page else ""
         if args.page:
-            renewed(page, "")  # before hours of runs
+            renewed(page, args.part, "")  # before hours of runs
         keep = args.results or files.cache_folder() / "results"
         kernel = build.find(files.cache_folder(), stock=True)
         with progress_bar(True) as show:
@@ -184,7 +186,7 @@ def main() -> int:
     print(table(found), summary(found), sep="\n")
     if args.page:
         part = f"{kernel.label}: {summary(found)}\n\n{table(found)}"
-        args.page.write_text(renewed(page, part), encoding="utf-8")
+        args.page.write_text(renewed(page, args.part, part), encoding="utf-8")
     if args.json:
         args.json.write_text(json.dumps(document(found, kernel.label), indent=1) + "\n")
     return 1 if any(one.verdict == "harm" for one in found) else 0

@@ -32,12 +32,11 @@ from ackwise.gateway.linklayer import LAYERS, LinkLayer
 IPV4_BYTES, IPV6_BYTES, TCP_BYTES, TIMESTAMP_BYTES = 20, 40, 20, 12
 SACK_FIRST_BYTES, SACK_MORE_BYTES = 12, 8  # with padding; RFC 2018
 
-# Where a FIFO's effect on today's hosts follows a rule: docs/findings/gateway-cells.md.
-KNOWN_K = (0.2, 1.5)
-KNOWN_RTT_NS = 50_000_000
-STARVING_NS = 400_000_000  # a queue of data this long slows the download's ACKs: it loses most
-KEPT_NS = 430_000_000
-CLEAR_K, CLEAR_NS = 0.6, 100_000_000  # few enough ACKs, and a queue long enough, for the upload
+# Where one of a FIFO's two states with today's hosts is out of reach: docs/gateway.md.
+FEW_ACKS_K = (0.2, 0.6)
+SHORT_NS, SHORT_RTT_NS = 250_000_000, 25_000_000  # a queue of data, and the RTT
+LONG_NS = 700_000_000
+UPLOAD_NS = 100_000_000  # a queue that holds the upload's window
 TODAY_SEGMENTS = 1.7  # per ACK, as measured
 
 INTERFERES_BELOW = 0.9  # share of the solo throughput, in either direction
@@ -248,13 +247,13 @@ def today(link: AccessLink, alone: Speeds) -> Today:
     it, and the download waits a long time for each of its ACKs. Which one it is, and so what is
     left, is known where one of them is out of reach; elsewhere it depends on who came first."""
     queue_ns = 8e9 * link.queue_packets * link.data_wire_bytes / link.up_bps
-    in_range = KNOWN_K[0] <= link.k <= KNOWN_K[1] and link.round_trip_ns <= KNOWN_RTT_NS
-    if link.k >= KNOWN_K[0] and queue_ns >= STARVING_NS and not (in_range and queue_ns <= KEPT_NS):
+    low, high = FEW_ACKS_K
+    if link.k >= low and queue_ns >= LONG_NS:
         return Today(None, None, "download")
-    if not in_range or link.window_packets:
+    short = queue_ns <= SHORT_NS and link.round_trip_ns <= SHORT_RTT_NS
+    if not (short and low <= link.k <= high) or link.window_packets:
         return Today(None, None, "")
-    clear = link.k <= CLEAR_K and queue_ns >= CLEAR_NS
-    up = alone.up_bps * (1 - link.k / TODAY_SEGMENTS) if clear else None
+    up = alone.up_bps * (1 - link.k / TODAY_SEGMENTS) if queue_ns >= UPLOAD_NS else None
     return Today(up, alone.down_bps, "upload")
 
 
