@@ -59,7 +59,7 @@ IN_BOTH = (*IN_LAB, *ENGINE)
 
 KERNEL_STEPS = (
     *("first", "layout", "commits", "allmod", "warnings", "selftest", "bpf", "same"),
-    *("stress", "races", "planted", "added"),
+    *("stress", "races", "planted", "added", "cost"),
 )
 _TWIN, _COSTS = "tools/twin.py", "experiments/tools/device_costs.py"
 
@@ -102,7 +102,7 @@ def _tables() -> Iterator[Item]:
 
 
 def _kernel_checks() -> Iterator[Item]:
-    more = {"bpf": "check-bpf", "races": "check-smp"}
+    more = {"bpf": "check-bpf", "races": "check-smp", "cost": "check-cost"}
     for step in KERNEL_STEPS:
         needs = (*LAB, "check", "evidence", *([more[step]] if step in more else ()))
         words = ("env", "STRESS_SECONDS=20", "linux/check", step)
