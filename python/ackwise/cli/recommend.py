@@ -13,6 +13,7 @@ from ackwise.cli import options
 from ackwise.cli.options import Quantity
 from ackwise.cli.shape import Command, group, option, others
 from ackwise.errors import EXIT_FAILED, InputError
+from ackwise.host import rights
 
 if TYPE_CHECKING:
     from ackwise.diagnosis.recommend import Recommended
@@ -69,6 +70,7 @@ def command(
     if capture is not None:
         found = _of_capture(capture)
     elif live:
+        rights.keep_only()
         found = _of_live()
     elif down_bps is None or up_bps is None:
         raise InputError("recommend: give --capture FILE, --live, or both --down and --up")

@@ -7,7 +7,6 @@ import shlex
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from ackwise.diagnosis import advice, table
 from ackwise.diagnosis.live import lines
@@ -16,14 +15,11 @@ from ackwise.diagnosis.sentences import PATH, RECEIVER, SAYINGS, SENDER
 from ackwise.diagnosis.transfer import NS, Transfer
 from ackwise.errors import RunError
 from ackwise.gateway import model, settings
-from ackwise.gateway.netlink import Rtnetlink
 from ackwise.gateway.settings import Access
-from ackwise.gateway.snapshot import Snapshot
 from ackwise.host import programs
 from ackwise.plans import units
 
 _SYSCTL = re.compile(r'sysctl -w ([\w.]+)="?([^"]+?)"?')
-_KERNEL = Path("/proc/sys")
 _SOMEWHERE = ("via GATEWAY dev DEVICE", "DEVICE")
 _WORLD = "1.1.1.1"  # a place beyond the uplink
 _ROUTER = "the router before the slowest link"
@@ -62,11 +58,9 @@ def of_socket(row: Row) -> Recommended:
     sends, limit = row["direction"] == "sending", row["limit"]
     here, there = (SENDER, RECEIVER) if sends else (RECEIVER, SENDER)
     found = Recommended(f"{row['local']}, {lines.sentence(row)}", SAYINGS[limit].meaning)
-    line = {
-        "receive-window": lambda: advice.grow(limit, 4 * lines.rate_bps(row), lines.rtt_s(row)),
-        "send-buffer": lambda: advice.grow(limit, 4 * lines.rate_bps(row), lines.rtt_s(row)),
-        "ack-stall": lambda: advice.NODELAY,
-    }.get(limit, lambda: SAYINGS[limit].line)()
+    line = advice.NODELAY if limit == "ack-stall" else SAYINGS[limit].line
+    if limit in ("receive-window", "send-buffer"):
+        line = advice.grow(limit, 4 * lines.rate_bps(row), lines.rtt_s(row))
     ends = {here: _host(row["local"]), there: _host(row["peer"])}
     return _first(found, [(SAYINGS[limit].owner, line)], ends, {here})
 
@@ -78,13 +72,12 @@ def of_line(access: Access, device: str) -> Recommended:
     link = access.link()
     down, up = (units.show(bps, units.RATE) for bps in (access.down_bps, access.up_bps))
     useless = settings.useless(device, link, settings.here(device))
-    found = Recommended(
-        useless or model.advise(link).reasons[0], "uploads and pings beside a download"
-    )
     if not useless:
-        up_command = f"ackwise gateway up {shlex.quote(device)} --down {down} --up {up}"
-        undo = f"ackwise gateway down {shlex.quote(device)}"
-        return replace(found, where="here", line=up_command, undo=undo)
+        name = shlex.quote(device)
+        return Recommended(
+            model.advise(link).reasons[0], "uploads and pings beside a download", "here",
+            f"ackwise gateway up {name} --down {down} --up {up}", f"ackwise gateway down {name}",
+        )  # fmt: skip
     rtt_s = access.rtt_ns / NS
     for limit, bps in (("receive-window", access.down_bps), ("send-buffer", access.up_bps)):
         line, undo = _placed(advice.grow(limit, bps, rtt_s), _WORLD, here=True)
@@ -96,10 +89,7 @@ def of_line(access: Access, device: str) -> Recommended:
 
 
 def _first(
-    found: Recommended,
-    ways: Sequence[tuple[str, str]],
-    ends: dict[str, str],
-    local: set[str],
+    found: Recommended, ways: Sequence[tuple[str, str]], ends: dict[str, str], local: set[str]
 ) -> Recommended:
     """The first way that can be taken on this system, else the first of all."""
     made = []
@@ -117,29 +107,24 @@ def _placed(line: str, peer: str, *, here: bool) -> tuple[str, str]:
     line that changes nothing."""
     way, device = _way(peer) if here else _SOMEWHERE
     if setting := _SYSCTL.fullmatch(line):
-        name, old = setting[1], _value(setting[1]) if here else "OLD"
+        name = setting[1]
+        old = " ".join(_told("sysctl", "-n", name).split()) if here else "OLD"
         if here and not _is_more(setting[2], old):
             return "", ""
         look = "" if here else f"; OLD is what `sysctl {name}` says before"
         return line, f'sysctl -w {name}="{old}"{look}'
     if line.startswith("tc qdisc replace"):
+        queue = _told("tc", "qdisc", "show", "dev", device, "root").split()[1:3] if here else []
+        own = ", then set up again what is there: " + " ".join(queue)
+        own = "" if queue[1:] in ([], ["0:"]) else own  # 0: the kernel's default
         device = shlex.quote(device)
-        line = line.replace("DEVICE", device)
-        return line, f"tc qdisc del dev {device} root{_replaced(device) if here else ''}"
+        return line.replace("DEVICE", device), f"tc qdisc del dev {device} root{own}"
     if re.match(r"ip (-6 )?route ", line):
         ip = "ip -6" if ":" in peer else "ip"
         old = _told(*ip.split(), "route", "show", "exact", peer) if here else ""
         undo = f"{ip} route replace {old}" if old else f"{ip} route del {peer}"
         return f"{ip} route replace {peer} {way} {' '.join(line.split()[-2:])}", undo
     return (line, "take the call out of the program") if "setsockopt" in line else ("", "")
-
-
-def _replaced(device: str) -> str:
-    """What else the undo of a root queue needs."""
-    with Rtnetlink() as kernel:
-        link = kernel.link(device)
-        old = Snapshot() if link is None else Snapshot.take(kernel, link.ifindex)
-    return "" if old.is_default else f", then set up again what is there now: {old.words}"
 
 
 def _is_more(wanted: str, old: str) -> bool:
@@ -150,14 +135,6 @@ def _is_more(wanted: str, old: str) -> bool:
     if len(wanted.split()) == 3 and last.isdigit() and last_old.isdigit():
         return int(last) > int(last_old)
     return last != last_old
-
-
-def _value(name: str) -> str:
-    """A setting of this system; "" where its kernel does not have it."""
-    try:
-        return " ".join((_KERNEL / name.replace(".", "/")).read_text(encoding="ascii").split())
-    except OSError:
-        return ""
 
 
 def _host(endpoint: str) -> str:

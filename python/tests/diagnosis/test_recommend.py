@@ -173,4 +173,4 @@ def test_a_shaper_takes_the_device_of_this_system(ns: Namespace) -> None:
     assert found["undo"] == "tc qdisc del dev v0 root"
     ns.tc("qdisc add dev v0 root handle 1: pfifo limit 7")
     found = _parts(ns.ackwise("recommend", "--capture", POLICER).out)
-    assert found["undo"].endswith("set up again what is there now: pfifo 1:")
+    assert found["undo"].endswith("set up again what is there: pfifo 1:")
