@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figures as data, and as SVG or PNG: the same figure gives the same bytes everywhere."""
+"""Figures as data, and as SVG, PDF or PNG: the same figure gives the same bytes everywhere."""
 
 import io
 import logging
@@ -43,6 +43,7 @@ class Panel:
     log_y: bool = False
     lines: Sequence[tuple[str, float]] = ()
     y_from_zero: bool = True
+    headroom: bool = False  # equal points are not at the edge
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Figure:
     columns: int = field(default=1)
 
 
-FORMATS = {"svg": "svg", "png": "agg"}  # and matplotlib's backend for each
+FORMATS = {"svg": "svg", "pdf": "pdf", "png": "agg"}  # and matplotlib's backend for each
 _PNG_DPI = 150
 
 
@@ -126,7 +127,8 @@ def drawn(figure: Figure, form: str = "svg") -> bytes:
             drawing.tight_layout()
             out = io.BytesIO()
             about: dict[str, str | None] = {"Title": figure.title}
-            about |= {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
+            none = {"svg": ("Date", "Creator"), "pdf": ("CreationDate", "Creator", "Producer")}
+            about |= dict.fromkeys(none.get(form, ("Software",)))
             drawing.savefig(out, format=form, dpi=_PNG_DPI, metadata=about)
         finally:
             pyplot.close(drawing)
@@ -180,6 +182,8 @@ def _draw_panel(ax: Any, panel: Panel) -> None:
         ax.set_yscale("log")
     elif panel.y_from_zero:
         ax.set_ylim(bottom=min(0, ax.get_ylim()[0]))
+        if panel.headroom:
+            ax.set_ylim(top=1.08 * ax.get_ylim()[1])
     ax.set_xlabel(panel.x_label)
     ax.set_ylabel(panel.y_label)
     ax.set_title(panel.title, loc="left")

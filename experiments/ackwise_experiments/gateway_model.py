@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 
 from ackwise import __version__
-from ackwise.errors import EXIT_FAILED, InputError
+from ackwise.errors import EXIT_FAILED
 from ackwise.gateway.model import AccessLink, Prediction, document
 from ackwise.gateway.settings import Settled
 from ackwise.gateway.state import Keeper
@@ -13,7 +13,7 @@ from ackwise.host import files
 from ackwise.results.console import Console
 from ackwise.results.progress import progress_bar
 from ackwise_experiments import gateway_line, table
-from ackwise_experiments.figure import FORMATS, drawn, format_of
+from ackwise_experiments.figure import drawn, format_of
 from ackwise_experiments.runner import Runner
 from ackwise_experiments.separation import model as deviation
 
@@ -60,16 +60,6 @@ def _sweep_lines(predictions: Sequence[Prediction]) -> list[str]:
             f"{100 * p.link.demand:>6.1f}%  {' '.join(cells)}  {advice}"
         )
     return lines
-
-
-def check_figure(figure: str) -> None:
-    """Raises InputError where no figure can be written under that name."""
-    if figure == files.STDOUT:
-        raise InputError("--figure: cannot go to standard output; give a file name")
-    files.check_target(figure, "--figure")
-    if format_of(figure) not in FORMATS:
-        known = " or ".join(f".{form}" for form in FORMATS)
-        raise InputError(f"--figure: {figure}: give a file name that ends in {known}")
 
 
 def test(

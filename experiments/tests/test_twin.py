@@ -290,6 +290,18 @@ def test_divergences_have_the_documented_keys() -> None:
 
 
 @pytest.mark.usefixtures("stand_in")
+def test_the_figure_has_both_worlds(ackwise: Ackwise, tmp_path: Path) -> None:
+    figure = tmp_path / "twin.svg"
+    said = ackwise(
+        "twin", "--link", "lan-10m", "--policy", "linux", "--policy", "delayed", "--runs", "1",
+        "--duration", "500ms", "--figure", str(figure),
+    )  # fmt: skip
+    assert said.code == 0, said.err
+    for words in ("simulator", "Linux", "delayed", "lan-10m, bulk", "goodput, Mbit/s"):
+        assert f">{words}</text>" in figure.read_text(), words
+
+
+@pytest.mark.usefixtures("stand_in")
 def test_captures_of_both_worlds_are_kept(ackwise: Ackwise, tmp_path: Path) -> None:
     said = ackwise(
         "twin", "--link", "lan-10m", "--policy", "linux", "--runs", "1", "--duration", "100ms",

@@ -46,7 +46,7 @@ ackwise twin --link wan-lossy --policy linux --runs 1 --keep captures/   # both 
 )
 @options.overrides
 @group("Kernel", options.STOCK, options.CACHE, *options.RUN_ON_LAB)
-@outputs("json", "report")
+@outputs("json", "report", "figure")
 @others(options.QUIET)
 @options.gathered("lab", Lab)
 def command(

@@ -107,7 +107,7 @@ def write(result: "Comparison", outputs: Outputs) -> None:
     ),
 )
 @options.overrides
-@outputs("json", "csv", "parquet", "report")
+@outputs("json", "csv", "parquet", "report", "figure")
 @others(option("--allow-long", is_flag=True, help="allow a very long run"), options.QUIET)
 def command(
     plan: str | None,

@@ -66,7 +66,7 @@ def build(lab: Lab, source: str | None, jobs: int | None, quiet: bool) -> int:
     *options.RUN_ON_LAB,
     options.CONFIG,
 )
-@outputs("json", "csv", "parquet", "report")
+@outputs("json", "csv", "parquet", "report", "figure")
 @others(options.QUIET)
 @options.gathered("lab", Lab)
 def compare(

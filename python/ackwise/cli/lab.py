@@ -132,7 +132,7 @@ def build_kernel(
 @group("What to run", options.LINKS, options.WORKLOADS)
 @options.overrides
 @group("Kernel", options.STOCK, options.CACHE, *options.RUN_ON_LAB, options.CONFIG)
-@outputs("json", "csv", "parquet", "report")
+@outputs("json", "csv", "parquet", "report", "figure")
 @others(options.QUIET)
 @options.gathered("lab", Lab)
 def run(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ackwise.cli import options
+from ackwise.cli import extension, options
 from ackwise.cli.options import FILE, gathered
 from ackwise.cli.shape import F, group, option
 from ackwise.errors import InputError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ackwise.results.export import Row
 
+FIGURES = "figures"  # entry point: what draws them
 _STDOUT = "-"
 _OPTIONS = {
     "json": option(
@@ -31,6 +32,9 @@ _OPTIONS = {
     "report": option(
         "--report", type=FILE, metavar="FILE", help="write one self-contained HTML page"
     ),
+    "figure": option(
+        "--figure", type=FILE, metavar="FILE", help="write one figure, as .svg, .pdf or .png"
+    ),
 }  # fmt: skip
 
 
@@ -42,11 +46,14 @@ class Outputs:
     csv: str | None = None
     parquet: str | None = None
     report: str | None = None
+    figure: str | None = None
 
     def check(self) -> None:
         """Refuses files that cannot be written, or that two options name. Raises InputError."""
         from ackwise.host import files
 
+        if self.figure is not None:
+            extension.load(FIGURES, "--figure").check(self.figure)
         taken: dict[str, str] = {}
         for name in _OPTIONS:
             path = getattr(self, name)
@@ -89,6 +96,8 @@ class Outputs:
             files.write_whole(self.parquet, export.parquet_bytes(rows(), about() if about else {}))
         if self.report is not None and page is not None:
             files.write_whole(self.report, page())
+        if self.figure is not None:
+            extension.load(FIGURES, "--figure").write(self.figure, document)
 
 
 def outputs(*names: str, more: "Sequence[partial[Any]]" = ()) -> Callable[[F], F]:

@@ -174,7 +174,7 @@ def _spread(scheduler: str | None, jobs: int | None) -> "Spread":
         show_default="the first that is measured",
     ),
 )
-@outputs("json", "report")
+@outputs("json", "report", "figure")
 @others(options.QUIET)
 def show_folder(
     folder: str, by: tuple[str, ...], flows: str | None, outputs: Outputs, quiet: bool

@@ -9,6 +9,7 @@ import click
 from ackwise import __version__
 from ackwise.cli import extension, options
 from ackwise.cli.gateway import request
+from ackwise.cli.outputs import FIGURES
 from ackwise.cli.shape import Command, group, option, others
 from ackwise.errors import InputError
 from ackwise.host.terminal import say
@@ -99,7 +100,7 @@ def _model_lines(p: "Prediction") -> list[str]:
         "--figure",
         type=options.FILE,
         metavar="FILE",
-        help="write a figure, with --sweep or --simulate; FILE ends in .svg or .png",
+        help="write a figure, with --sweep or --simulate; FILE ends in .svg, .pdf or .png",
     ),
     options.AS_JSON,
 )
@@ -110,7 +111,7 @@ def model(access: "Access", sweep: bool, simulate: bool, figure: str | None, as_
     if figure is not None:
         if not (sweep or simulate):
             raise InputError("--figure: needs --sweep or --simulate")
-        extension.load(EXPERIMENT, "--figure").check_figure(figure)
+        extension.load(FIGURES, "--figure").check(figure)
     if simulate:
         return int(extension.load(EXPERIMENT, "--simulate").simulate(figure, as_json))
     link = access.link()
