@@ -5,6 +5,7 @@
     python device_costs.py --predict [MACHINE...]    golden/device/predicted.csv, half an hour
     python device_costs.py                            the costs, from measured.csv
     python device_costs.py --links                    writes them into the links
+    python device_costs.py --busy POLICY [...]        prints what policies cost a busy machine
 
 Runs of ackwise's device (`ackwise device build` first) with linux/profile, a plugin of QEMU that
 counts instructions by what the kernel does. A row of measured.csv is a run and an activity, with
@@ -17,6 +18,7 @@ import argparse
 import csv
 import io
 import re
+import shutil
 import sys
 import tempfile
 import textwrap
@@ -196,11 +198,11 @@ def kernel_of(target: Target) -> tuple[Kernel, Path]:
 
 
 @contextmanager
-def profiled(target: Target, plugin: Path, symbols: Path, out: Path) -> Iterator[None]:
-    """Runs of the machine in the block leave their profile in `out`."""
+def profiled(target: Target, plugin: Path, symbols: Path, name: str) -> Iterator[None]:
+    """Runs of the machine in the block leave their profile among their files."""
     boards = device._BOARDS  # device.simulate() has no other use for words of QEMU
     board = boards[target]
-    words = ("-plugin", f"{plugin},map={symbols},out={out}")
+    words = ("-plugin", f"{plugin},map={symbols},out={name}")
     boards[target] = replace(board, words=(*board.words, *words))
     try:
         yield
@@ -208,12 +210,14 @@ def profiled(target: Target, plugin: Path, symbols: Path, out: Path) -> Iterator
         boards[target] = board
 
 
-def run(plan: PlannedRun, kernel: Kernel, target: Target) -> dict[str, Any]:
-    """On the machine."""
+def run(
+    plan: PlannedRun, kernel: Kernel, target: Target, keep: Path | None = None
+) -> dict[str, Any]:
+    """On the machine; its files are stored in `keep`."""
     made = documents.read(plan.scenario(target.name))
     extras = Extras(sysctls=EXACT) if plan.exact else NOTHING
     load = Load(pace_bps=plan.pace_mbit * 10**6, extras=extras)
-    found = device.simulate(made, plan.name, plan.name, kernel, target, load)
+    found = device.simulate(made, plan.name, plan.name, kernel, target, load, keep=keep)
     return dict(typed.document(found))
 
 
@@ -236,13 +240,17 @@ def measure(machine: str, chosen: Sequence[PlannedRun] = (*MEASURED, *SHOWN)) ->
     target = DEVICES[machine]
     kernel, symbols = kernel_of(target)
     with tempfile.TemporaryDirectory() as folder:
-        plugin, out = Path(folder) / "profile.so", Path(folder) / "profile"
+        # the emulator of root runs as another user, who cannot enter root's cache
+        Path(folder).chmod(0o711)
+        kept, plugin = Path(folder) / "run", Path(folder) / "profile.so"
+        symbols = Path(shutil.copy(symbols, folder))
+        symbols.chmod(0o644)
         words = ["gcc", "-O2", "-shared", "-fPIC", "-o", str(plugin), str(PLUGIN)]
         if programs.run(words).returncode:
             raise SystemExit(f"device_costs: {PLUGIN} does not compile")
         for plan in chosen:
-            with profiled(target, plugin, symbols, out):
-                found = run(plan, kernel, target)
+            with profiled(target, plugin, symbols, "profile"):
+                found = run(plan, kernel, target, kept)
             group = found["groups"][0]
             print(f"{machine}: {plan.name}: {group['goodput_bps'] / 1e6:.1f} Mbit/s", flush=True)
             counts = {
@@ -254,7 +262,7 @@ def measure(machine: str, chosen: Sequence[PlannedRun] = (*MEASURED, *SHOWN)) ->
             yield Row(machine, plan.name, "total", found["processor"]["instructions"], 1)
             for name, count in counts.items():
                 yield Row(machine, plan.name, name, 0, count)
-            for line in out.read_text(encoding="ascii").splitlines():
+            for line in (kept / "profile").read_text(encoding="ascii").splitlines():
                 activity, instructions, times = line.split()
                 yield Row(machine, plan.name, activity, int(instructions), int(times))
 
@@ -499,18 +507,48 @@ def _renew(name: str, kind: type[Any], machines: Sequence[str], made: Sequence[A
     print(f"golden/device/{name}")
 
 
+BUSY = {
+    "segment": ("send_segment", "receive_segment"),
+    "ACK": ("send_ack", "receive_ack"),
+    "interrupt, line": ("interrupt", "line"),
+    "the rest": ("program", "call", "switch", "write", "read", "backlog"),
+}
+
+
+def busy(machine: str, policies: Sequence[str]) -> None:
+    """Prints instructions for each segment received, by what for, with the kernel's own thinning
+    of ACKs."""
+    print(machine, "segments/ACK", *BUSY, "in all", sep="  ")
+    for policy_name in policies:
+        plan = PlannedRun(policy_name, 10_000, 3.0, exact=False)
+        run = {row.activity: row for row in measure(machine, [plan])}
+        segments = run["segments"].times
+        each = [
+            sum(run[activity].instructions for activity in activities) / segments
+            for activities in BUSY.values()
+        ]
+        whole = run["total"].instructions / segments
+        cells = (f"{value:8.0f}" for value in (*each, whole))
+        print(f"{policy_name:20} {segments / run['acks'].times:6.1f}", *cells, flush=True)
+
+
 def main() -> int:
     """See the text at the top."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--measure", action="store_true", help="run machines, count instructions")
     parser.add_argument("--predict", action="store_true", help="run machines and simulator")
     parser.add_argument("--links", action="store_true", help="write the costs into the links")
+    parser.add_argument("--busy", action="append", metavar="POLICY", help="instructions with it")
     parser.add_argument("machines", nargs="*", metavar="MACHINE", help="(default: x86 mips)")
     args = parser.parse_args()
     machines = args.machines or list(DEVICES)
     for machine in machines:
         if machine not in DEVICES:
             parser.error(f"{machine}: no such machine; machines: {', '.join(DEVICES)}")
+    if args.busy:
+        for machine in machines:
+            busy(machine, args.busy)
+        return 0
     if args.measure:
         found = [row for machine in machines for row in measure(machine)]
         _renew("measured.csv", Row, machines, found)
