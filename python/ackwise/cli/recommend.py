@@ -83,7 +83,7 @@ def command(
         print(f"{found.finding}\n\n    {found.line}\n")
         print(f"where:    {found.where}\nchanges:  {found.changes}\nundo:     {found.undo}")
     else:
-        print(f"{found.finding}\n\nNothing here would help: {found.changes}")
+        print(f"{found.finding}\n\nNothing here would help.\n{found.changes}")
     return 0 if found.line else EXIT_FAILED
 
 
@@ -108,4 +108,4 @@ def _of_live() -> "Recommended":
         rows = sampler.rows(1)
     if rows:
         return recommend.of_socket(rows[0])
-    return recommend.Recommended("no connection was active", "run it while the slow one is")
+    return recommend.Recommended("no connection was active", "Run it while the slow one is.")

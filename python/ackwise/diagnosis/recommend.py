@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from ackwise.diagnosis import advice, table
 from ackwise.diagnosis.live import lines
 from ackwise.diagnosis.live.lines import Row
-from ackwise.diagnosis.sentences import PATH, RECEIVER, SAYINGS, SENDER
+from ackwise.diagnosis.sentences import PATH, RECEIVER, SAYINGS, SENDER, remedy
 from ackwise.diagnosis.transfer import NS, Transfer
 from ackwise.errors import RunError
 from ackwise.gateway import model, settings
@@ -39,13 +39,10 @@ class Recommended:
 
 def of_transfer(transfer: Transfer) -> Recommended:
     """For a transfer of a capture."""
-    limit, share = transfer.limits[0]
+    limit, _ = transfer.limits[0]
     told = advice.of(transfer, limit)
-    found = Recommended(
-        f"{transfer.sender} -> {transfer.receiver}: {share:.0%} of the time: "
-        f"{SAYINGS[limit].words}. {told.because}",
-        f"{told.remedy}.{table.expected(transfer) if told.helps else ''}",
-    )
+    what, why, fix, *_ = (line.strip() for line, _ in table.lines(transfer))
+    found = Recommended(f"{what}; {why}", fix)
     ends = {SENDER: _host(transfer.sender), RECEIVER: _host(transfer.receiver)}
     ways = [(told.owner, told.line)]
     if limit == "ack-stall":
@@ -57,7 +54,7 @@ def of_socket(row: Row) -> Recommended:
     """For a socket of this system, from the kernel's account."""
     sends, limit = row["direction"] == "sending", row["limit"]
     here, there = (SENDER, RECEIVER) if sends else (RECEIVER, SENDER)
-    found = Recommended(f"{row['local']}, {lines.sentence(row)}", SAYINGS[limit].meaning)
+    found = Recommended(f"{row['local']}, {lines.sentence(row)}", remedy(limit, sends=sends))
     line = advice.NODELAY if limit == "ack-stall" else SAYINGS[limit].line
     if limit in ("receive-window", "send-buffer"):
         line = advice.grow(limit, 4 * lines.rate_bps(row), lines.rtt_s(row))
@@ -85,7 +82,7 @@ def of_line(access: Access, device: str) -> Recommended:
             held = advice.size(bps * rtt_s / 8)
             finding = f"{advice.rate(bps)} over {advice.time(rtt_s)} have {held} in flight"
             return Recommended(finding, "one connection can fill the line", "here", line, undo)
-    return Recommended(useless, "the kernel's buffers can hold what such a line has in flight")
+    return Recommended(useless, "The kernel's buffers can hold what such a line has in flight.")
 
 
 def _first(

@@ -150,12 +150,12 @@ def _remedy(told: Advice, transfer: Transfer) -> str:
     where = told.owner.removeprefix("the ")
     if told.owner in hosts:
         where += f" {printable(hosts[told.owner])}"
-    after = expected(transfer) if told.helps else ""
+    after = _next(transfer) if told.helps else ""
     verb = "Find out" if transfer.limits[0][0] == "undecided" else "Fix"
     return f"{verb} ({where}): {told.remedy}.{after}"
 
 
-def expected(transfer: Transfer) -> str:
+def _next(transfer: Transfer) -> str:
     """The expected rate once the limit is removed."""
     bounds = lifted.following(transfer, transfer.limits[0][0])
     if not bounds:

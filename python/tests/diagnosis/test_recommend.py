@@ -51,11 +51,18 @@ def test_a_policer_is_answered_by_a_shaper_before_it(ackwise: Ackwise) -> None:
     assert found["undo"] == "tc qdisc del dev DEVICE root"
 
 
+def test_the_page_shows_what_the_command_prints(ackwise: Ackwise, root: Path) -> None:
+    page = (root / "docs/start/tonight.md").read_text(encoding="utf-8")
+    _, _, shown = page.partition("ackwise recommend --capture python/tests/data/policer.pcap.gz\n")
+    said = ackwise("recommend", "--capture", POLICER).out.splitlines()
+    assert shown.startswith("".join(f"    {line}".rstrip() + "\n" for line in said))
+
+
 @pytest.mark.parametrize(
     ("down", "up", "code", "words"),
     [
         ("50mbit", "5mbit", 0, r"^    ackwise gateway up \S+ --down 50mbit --up 5mbit$"),
-        ("50mbit", "60mbit", 1, r"^Nothing here would help: "),
+        ("50mbit", "60mbit", 1, r"^Nothing here would help\.$"),
         ("5mbit", "50mbit", 1, r"were they swapped\?"),
     ],
 )
