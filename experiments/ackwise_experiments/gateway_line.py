@@ -17,16 +17,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 
+import click
+
 from ackwise import __version__
+from ackwise.cli import options
+from ackwise.cli.gateway import queues, request
+from ackwise.cli.options import Whole
+from ackwise.cli.shape import Command, group, option, others
 from ackwise.errors import EXIT_FAILED, InputError, RunError, quoted
 from ackwise.gateway import control
 from ackwise.gateway.model import AccessLink, predict
 from ackwise.gateway.selftest import checksum
-from ackwise.gateway.settings import Settled
+from ackwise.gateway.settings import Request, Settled, settle
 from ackwise.gateway.state import Keeper
-from ackwise.host import programs
+from ackwise.host import programs, rights
 from ackwise.results.progress import progress_bar
 
+_TEST_EXAMPLES = """\
+sudo ackwise gateway test eth0 --down 50mbit --up 5mbit --server iperf.example.net
+"""
+_TEST_EXIT_CODES = """\
+0  nothing carried less with the queues
+1  something carried over 5% less
+"""
 SCHEMA_VERSION = 1
 HARM_PERCENT = 5.0  # lines in use vary more than the lab's
 OMITTED_S = 2  # of each transfer: slow start
@@ -205,3 +218,33 @@ def _lines(without: Phase, gateway: Phase, fallen: list[str]) -> Iterator[str]:
         if fallen
         else f"no transfer is slower by more than {HARM_PERCENT:g}%"
     )
+
+
+@click.command(
+    "test",
+    cls=Command,
+    short_help="Measure this line without and with the queues (needs root, and iperf3 elsewhere)",
+    examples=_TEST_EXAMPLES,
+    exit_codes=_TEST_EXIT_CODES,
+)
+@request.interface
+@request.link
+@request.queues
+@group(
+    "Test",
+    option("--server", metavar="HOST", required=True, help="where `iperf3 --server` listens"),
+    option("--port", type=Whole(1, 65535), metavar="PORT", default=5201, help="its port"),
+    option("--seconds", type=Whole(1, 600), metavar="N", default=10, help="of each transfer"),
+)
+@others(queues.REPLACE, options.AS_JSON, queues.RUN_DIR)
+def command(
+    asked: Request, server: str, port: int, seconds: int, replace: bool, as_json: bool, run_dir: str
+) -> int:
+    """Exit code; raises InputError, RunError."""
+    rights.keep_only(*queues.REHEARSAL)
+    control.check_rights()
+    control.check_present(asked.interface)
+    settled = settle(asked)
+    queues.warn(settled)
+    keeper, peer = Keeper(run_dir, asked.interface), Peer(server, port, seconds)
+    return test(settled, keeper, peer, replace=replace, as_json=as_json)

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from ackwise import __version__
 from ackwise.errors import EXIT_FAILED
 from ackwise.gateway.model import AccessLink, Prediction, document
-from ackwise.gateway.settings import Settled
-from ackwise.gateway.state import Keeper
 from ackwise.host import files
 from ackwise.results.console import Console
 from ackwise.results.progress import progress_bar
-from ackwise_experiments import gateway_line, table
+from ackwise_experiments import table
 from ackwise_experiments.figure import drawn, format_of
 from ackwise_experiments.runner import Runner
 from ackwise_experiments.separation import model as deviation
@@ -60,15 +58,6 @@ def _sweep_lines(predictions: Sequence[Prediction]) -> list[str]:
             f"{100 * p.link.demand:>6.1f}%  {' '.join(cells)}  {advice}"
         )
     return lines
-
-
-def test(
-    settled: Settled, keeper: Keeper, peer: tuple[str, int, int], *, replace: bool, as_json: bool
-) -> int:
-    """`ackwise gateway test`; `peer`: host, port, seconds of each transfer."""
-    return gateway_line.test(
-        settled, keeper, gateway_line.Peer(*peer), replace=replace, as_json=as_json
-    )
 
 
 def simulate(figure: str | None, as_json: bool) -> int:

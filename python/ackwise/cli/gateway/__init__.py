@@ -3,6 +3,7 @@
 
 import click
 
+from ackwise.cli import extension
 from ackwise.cli.gateway import model, queues
 from ackwise.cli.shape import Group
 
@@ -26,5 +27,6 @@ def command() -> None:
     """Group of subcommands."""
 
 
-for verb in (model.model, queues.plan, queues.up, queues.down, queues.status, queues.test):
+for verb in (model.model, queues.plan, queues.up, queues.down, queues.status):
     command.add_command(verb)
+command.add_command(extension.command("gateway-test", "gateway test"), "test")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ackwise import __version__
-from ackwise.cli import extension, options
+from ackwise.cli import options
 from ackwise.cli.gateway import request
-from ackwise.cli.gateway.model import EXPERIMENT, SCHEMA_VERSION
-from ackwise.cli.options import Number, OneOf, Whole
+from ackwise.cli.gateway.model import SCHEMA_VERSION
+from ackwise.cli.options import Number, OneOf
 from ackwise.cli.shape import Command, group, option, others
 from ackwise.errors import EXIT_FAILED
 from ackwise.gateway.formats import FORMATS
@@ -32,13 +32,6 @@ _UP_EXAMPLES = """\
 sudo ackwise gateway up eth0 --down 50mbit --up 5mbit
 sudo ackwise gateway up ppp0 --down 16mbit --up 1mbit --overhead atm-pppoa --replace
 """
-_TEST_EXAMPLES = """\
-sudo ackwise gateway test eth0 --down 50mbit --up 5mbit --server iperf.example.net
-"""
-_TEST_EXIT_CODES = """\
-0  nothing carried less with the queues
-1  something carried over 5% less
-"""
 _DOWN_EXAMPLES = """\
 sudo ackwise gateway down eth0
 """
@@ -54,9 +47,9 @@ _STATUS_EXIT_CODES = """\
 # CAP_NET_ADMIN changes queues, CAP_NET_RAW sends the self-test's probe, CAP_SYS_ADMIN makes the
 # rehearsal's namespace.
 _QUEUES = ("CAP_NET_ADMIN", "CAP_NET_RAW")
-_REHEARSAL = (*_QUEUES, "CAP_SYS_ADMIN")
-_REPLACE = option("--replace", is_flag=True, help="replace existing qdiscs; `down` restores them")
-_RUN_DIR = option(
+REHEARSAL = (*_QUEUES, "CAP_SYS_ADMIN")
+REPLACE = option("--replace", is_flag=True, help="replace existing qdiscs; `down` restores them")
+RUN_DIR = option(
     "--run-dir", type=options.DIRECTORY, metavar="DIR", default=RUN_DIRECTORY,
     help="directory where `up` saves what `down` restores",
 )  # fmt: skip
@@ -82,7 +75,7 @@ def plan(asked: Request, form: str, as_json: bool) -> int:
     from ackwise.gateway.settings import settle
 
     settled = settle(asked, for_target=form != "tc" and not as_json)
-    _warn(settled)
+    warn(settled)
     if as_json:
         found = {
             "schema_version": SCHEMA_VERSION,
@@ -109,7 +102,8 @@ def plan(asked: Request, form: str, as_json: bool) -> int:
     return 0
 
 
-def _warn(settled: "Settled") -> None:
+def warn(settled: "Settled") -> None:
+    """Says the warnings of settings."""
     for warning in settled.warnings:
         say(f"ackwise: warning: {warning}")
 
@@ -124,9 +118,9 @@ def _warn(settled: "Settled") -> None:
 @request.link
 @request.queues
 @others(
-    _REPLACE,
+    REPLACE,
     option("--quiet", is_flag=True, help="do not print the reasons"),
-    _RUN_DIR,
+    RUN_DIR,
 )
 def up(
     asked: Request,
@@ -139,7 +133,7 @@ def up(
     from ackwise.gateway.settings import settle
     from ackwise.gateway.state import Keeper
 
-    rights.keep_only(*_REHEARSAL)
+    rights.keep_only(*REHEARSAL)
     control.check_rights()
     control.check_present(asked.interface)
     settled = settle(asked)
@@ -152,7 +146,7 @@ def up(
         rehearsed=lambda: rights.keep_only(*_QUEUES),
     )
     print("\n".join([did.words, *(() if quiet else (f"- {line}" for line in settled.reasons))]))
-    _warn(settled)
+    warn(settled)
     tested = did.self_test
     if tested is not None and not tested.passed:
         say(f"ackwise: warning: {asked.interface}: {tested.line}")
@@ -168,7 +162,7 @@ def up(
     examples=_DOWN_EXAMPLES,
 )
 @request.interface
-@others(_RUN_DIR)
+@others(RUN_DIR)
 def down(interface: str, run_dir: str) -> int:
     """Exit code; raises InputError, RunError."""
     from ackwise.gateway import control
@@ -177,41 +171,6 @@ def down(interface: str, run_dir: str) -> int:
     rights.keep_only("CAP_NET_ADMIN")
     print(control.down(interface, Keeper(run_dir, interface)).words)
     return 0
-
-
-@click.command(
-    "test",
-    cls=Command,
-    short_help="Measure this line without and with the queues (needs root, and iperf3 elsewhere)",
-    examples=_TEST_EXAMPLES,
-    exit_codes=_TEST_EXIT_CODES,
-)
-@request.interface
-@request.link
-@request.queues
-@group(
-    "Test",
-    option("--server", metavar="HOST", required=True, help="where `iperf3 --server` listens"),
-    option("--port", type=Whole(1, 65535), metavar="PORT", default=5201, help="its port"),
-    option("--seconds", type=Whole(1, 600), metavar="N", default=10, help="of each transfer"),
-)
-@others(_REPLACE, options.AS_JSON, _RUN_DIR)
-def test(
-    asked: Request, server: str, port: int, seconds: int, replace: bool, as_json: bool, run_dir: str
-) -> int:
-    """Exit code; raises InputError, RunError."""
-    from ackwise.gateway import control
-    from ackwise.gateway.settings import settle
-    from ackwise.gateway.state import Keeper
-
-    measured = extension.load(EXPERIMENT, "gateway test")
-    rights.keep_only(*_REHEARSAL)
-    control.check_rights()
-    control.check_present(asked.interface)
-    settled = settle(asked)
-    _warn(settled)
-    keeper, peer = Keeper(run_dir, asked.interface), (server, port, seconds)
-    return int(measured.test(settled, keeper, peer, replace=replace, as_json=as_json))
 
 
 @click.command(
@@ -233,7 +192,7 @@ def test(
         help="print the counters and their rates every SECONDS, until Ctrl-C",
     ),
 )
-@others(_RUN_DIR)
+@others(RUN_DIR)
 def status(
     interface: str, as_json: bool, prometheus: bool, watch: float | None, run_dir: str
 ) -> int:
