@@ -99,6 +99,8 @@ pub(crate) struct Half {
     /// Ranges that were skipped and not seen since.
     holes: Ranges,
     newest_hole: NewestHole,
+    /// Start of the first hole since there was none, and when it was revealed.
+    first_hole: (u64, u64),
     /// Range acknowledged before it was seen: the capture may have reordered the two directions.
     unseen: (u64, u64),
     sacked: Ranges,
@@ -351,6 +353,9 @@ impl Half {
             // Data in flight when the capture started is not a hole.
             if start > self.nxt && self.has_begun() {
                 data.skipped_bytes = start - self.nxt;
+                if self.holes.is_empty() {
+                    self.first_hole = (self.nxt, cx.time_ns);
+                }
                 self.holes.insert(self.nxt, start, |_, _| ());
                 self.newest_hole = NewestHole {
                     time_ns: cx.time_ns,
@@ -387,7 +392,11 @@ impl Half {
             return DataKind::OutOfOrder;
         }
         let before_ns = self.mark_again(&sent);
-        data.lost_ns = before_ns.or((late > 0).then_some(self.newest_hole.time_ns));
+        let revealed_ns = match self.first_hole {
+            (first, time_ns) if first == start => time_ns,
+            _ => self.newest_hole.time_ns,
+        };
+        data.lost_ns = before_ns.or((late > 0).then_some(revealed_ns));
         let clue = Clue {
             is_first: start <= self.una,
             is_tail,

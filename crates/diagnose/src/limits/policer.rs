@@ -8,8 +8,10 @@
 
 /// Maximum number of losses kept; beyond it, every second one is dropped.
 const KEPT: usize = 256;
-/// Minimum number: fewer may lie on a line by chance.
-const LOSSES_MIN: usize = 12;
+/// Minimum number, and number from which on they hardly lie on a line by chance. Fewer have to lie
+/// on a straighter one.
+const LOSSES_MIN: usize = 6;
+const LOSSES_ENOUGH: usize = 12;
 /// Maximum distance from the line, relative to the bytes between two losses plus a packet. It is at
 /// most 0.06 in transfers through a policer, except where the bucket is full now and then. Sawteeth
 /// before a short queue, whose peaks are similar but not equal, have 0.13 and more.
@@ -59,7 +61,9 @@ impl Losses {
         }
         let off_bytes = (sum(&|s, bytes| (bytes - rate * s).powi(2)) / n as f64).sqrt();
         let between_bytes = (self.points[n - 1].1 - self.points[0].1) / (n - 1) as f64;
-        (off_bytes <= STRAIGHT * between_bytes + f64::from(mss_bytes)).then_some(rate)
+        let share = (n as f64 / LOSSES_ENOUGH as f64).min(1.0);
+        let spare_bytes = if n < LOSSES_ENOUGH { 0.0 } else { f64::from(mss_bytes) };
+        (off_bytes <= STRAIGHT * share * share * between_bytes + spare_bytes).then_some(rate)
     }
 }
 
@@ -68,10 +72,9 @@ mod tests {
     use super::*;
     use crate::chance::below;
 
-    /// Losses of a token bucket from a sender with a varying rate.
-    #[test]
-    fn losses_of_a_token_bucket_are_found_with_its_rate() {
-        let (rate, burst) = (250_000.0, 30_000.0);
+    /// Losses of a token bucket of 250 kB/s from a sender with a varying rate.
+    fn policed(burst: f64, growth: f64) -> Losses {
+        let rate = 250_000.0;
         let (mut losses, mut tokens, mut byte, mut speed) = (Losses::default(), burst, 0.0, 400_000.0);
         for ms in 0..20_000u64 {
             tokens = f64::min(tokens + rate * 1e-3, burst);
@@ -82,11 +85,25 @@ mod tests {
             } else {
                 tokens -= sent;
                 byte += sent;
-                speed += 100.0;
+                speed += growth;
             }
         }
-        let found = losses.rate(1448).expect("a policer");
-        assert!((found / rate - 1.0).abs() < 0.05, "{found}");
+        losses
+    }
+
+    #[test]
+    fn losses_of_a_token_bucket_are_found_with_its_rate() {
+        // Few losses are enough if they lie on a line: the bucket is deep, and the sender slow.
+        for (burst, growth, most) in [(30e3, 100.0, 256), (200e3, 50.0, 11), (500e3, 50.0, 8)] {
+            let losses = policed(burst, growth);
+            let found = losses.rate(1448).expect("a policer");
+            assert!((found / 250_000.0 - 1.0).abs() < 0.05, "{found}");
+            assert!(losses.points.len() <= most, "{}", losses.points.len());
+        }
+        assert_eq!(
+            Losses { points: policed(500e3, 50.0).points[..5].to_vec(), ..Losses::default() }.rate(1448),
+            None
+        );
     }
 
     /// The window is halved at each loss, and the next loss comes at about the same window.
