@@ -48,10 +48,20 @@ impl Script {
     }
 
     fn ack(&mut self, time_ns: u64, bytes: u32) {
+        self.ack_sent_at(time_ns, bytes, None);
+    }
+
+    /// With a timestamp of the time at which it was sent.
+    fn ack_sent_at(&mut self, time_ns: u64, bytes: u32, sent_ns: Option<u64>) {
         let [a, b] = ends();
         self.acked_bytes += bytes;
         let window = (self.window_bytes >> 7) as u16;
-        let mut ip = TcpPacket::new(b, a, 1, 1 + self.acked_bytes, 0).window(window).to_ip();
+        let mut packet = TcpPacket::new(b, a, 1, 1 + self.acked_bytes, 0).window(window);
+        if let Some(sent_ns) = sent_ns {
+            let value = (1000 + sent_ns / MS) as u32;
+            packet = packet.options(&[&[1, 1, 8, 10][..], &value.to_be_bytes(), &[0; 4]].concat());
+        }
+        let mut ip = packet.to_ip();
         ip[4..6].copy_from_slice(&self.ident.to_be_bytes());
         self.file.frame(time_ns, &frame(link::ETHERNET, &ip));
     }
@@ -204,6 +214,40 @@ fn acks_that_waited_together_are_compressed() {
         script.ack(time_ns + 41 * MS, 400);
     }
     assert_eq!(habits(script).compressed_acks, 0);
+}
+
+/// Segments 5 ms apart, each with an ACK; what comes back passes the capture point each 40 ms.
+fn in_batches(held_below: bool) -> Script {
+    let mut events: Vec<(u64, Option<u64>)> = Vec::new();
+    for batch in 0..40 {
+        let from_ns = (100 + batch * 40) * MS;
+        for n in 0..8 {
+            events.push((from_ns + n * 5 * MS, None));
+            // The data takes 10 ms to the receiver, and an ACK 10 ms back.
+            let sent_ns = from_ns + if held_below { n * 5 + 10 } else { 45 } * MS;
+            events.push((from_ns + 55 * MS + n * MS / 10, Some(sent_ns)));
+        }
+    }
+    events.sort_unstable();
+    let mut script = Script::new(false);
+    for (time_ns, sent_ns) in events {
+        match sent_ns {
+            None => script.data(time_ns, MSS, ACK),
+            Some(_) => script.ack_sent_at(time_ns, MSS, sent_ns),
+        }
+    }
+    script
+}
+
+#[test]
+fn timestamps_tell_whether_acks_of_a_burst_were_sent_apart() {
+    let held = habits(in_batches(true));
+    assert!(held.compressed_acks > 200, "{held:?}");
+    assert!(held.compressed_below * 10 >= held.compressed_acks * 8, "{held:?}");
+    let sent = habits(in_batches(false));
+    assert!(sent.compressed_acks > 200, "{sent:?}");
+    assert!(sent.compressed_by_receiver * 10 >= sent.compressed_acks * 8, "{sent:?}");
+    assert_eq!(sent.compressed_below, 0);
 }
 
 fn missing(script: Script) -> Option<u64> {

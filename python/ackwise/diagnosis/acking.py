@@ -48,6 +48,14 @@ _UNDECIDED = {
     ),
 }
 _THINNED = "some did not arrive here, so the others do not show the receiver's system."
+_MOSTLY = 0.8
+# by whether the ACKs that arrived after a gap had waited in a queue
+_THINNERS = {
+    True: "those that arrived after a gap had waited in a queue, as behind an ACK filter such as "
+    "CAKE's, or a queue that was full",
+    False: "an ACK filter, a driver that merges ACKs, a full queue or losses removed them on the "
+    "way",
+}
 _WHOSE = {
     "receiver": "sent so by the receiver: no ACK between them is missing",
     "path": "not sent so by the receiver's TCP: ACKs between them did not arrive",
@@ -159,14 +167,14 @@ def _stretch(acking: Acking, capture_loss: float) -> Iterator[str]:
     thinning, habits = acking["thinning"], acking["habits"]
     missing = thinning["missing_acks"] if thinning else 0
     sent = missing + thinning["seen_acks"] if thinning else 0
+    queued = thinning["queued_acks"] if thinning else 0
     examples = thinning["missing_examples"] if thinning else []
     if missing > _WORTH * sent:
         gaps = f"as gaps in its IP identification show{_where(examples)}"
         if missing > _BEYOND_CAPTURE * capture_loss * sent:
             yield (
                 f"ACK thinning: {missing} of the receiver's {sent} ACKs did not arrive here, {gaps}"
-                ": an ACK filter, a driver that merges ACKs, a full queue or losses removed "
-                "them on the way."
+                f": {_THINNERS[queued >= _MOSTLY * missing]}."
             )
         else:
             yield (
@@ -195,8 +203,26 @@ def _remarkable(acks: int, habits: Habits) -> Iterator[str]:
     if habits["compressed_acks"] > _WORTH * acks:
         yield (
             f"ACK compression: {habits['compressed_acks']} ACKs arrived in bursts although the "
-            "data did not; they waited in a queue, or a medium sends in batches."
+            f"data did not; {_bunched(habits)}."
         )
+
+
+def _bunched(habits: Habits) -> str:
+    """Who brought them together, as far as their timestamps show when they were sent."""
+    below, by_receiver = habits["compressed_below"], habits["compressed_by_receiver"]
+    if below + by_receiver < _MOSTLY * habits["compressed_acks"]:
+        return "they waited in a queue, or a medium sends in batches"
+    if below >= _MOSTLY * (below + by_receiver):
+        return (
+            "the receiver's TCP sent them apart, as their timestamps show: its driver, a queue or "
+            "a medium that sends in batches held them"
+        )
+    if by_receiver >= _MOSTLY * (below + by_receiver):
+        return (
+            "the receiver sent them together, as their timestamps show: its data came in bursts, "
+            "from a medium or an interrupt that delivers in batches"
+        )
+    return "some left the receiver together, others waited on their way, as their timestamps show"
 
 
 def _timer(seconds: float) -> str:

@@ -35,6 +35,8 @@ class Habits(TypedDict):
     window_updates: int
     window_update_examples: list[Example]
     compressed_acks: int
+    compressed_below: int
+    compressed_by_receiver: int
     merged_packets: int
     merged_examples: list[Example]
     offload: str | None
@@ -66,6 +68,7 @@ class Thinning(TypedDict):
 
     seen_acks: int
     missing_acks: int
+    queued_acks: int
     missing_examples: list[Example]
 
 
@@ -167,12 +170,22 @@ class Blocks(TypedDict):
     delayed_ns: int
 
 
+class Told(TypedDict):
+    """A router's messages about packets that are too large."""
+
+    router: str
+    mtu_bytes: int
+    messages: int
+
+
 class PathMtu(TypedDict):
     """IP packet lengths of a path MTU black hole."""
 
     lost_bytes: int
     passed_bytes: int
     shown_by: str
+    told: Told | None
+    holds_others: bool
 
 
 class Judgment(TypedDict):

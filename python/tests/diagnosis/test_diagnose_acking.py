@@ -43,6 +43,8 @@ def _said(
         "window_bound_acks": 0,
         "window_updates": 0,
         "compressed_acks": 0,
+        "compressed_below": 0,
+        "compressed_by_receiver": 0,
         **{f"{kind}_examples": [{"file": 0, "number": 7}] for kind in KINDS},
     }
     found = {
@@ -154,9 +156,36 @@ def test_habits_that_are_rare_are_not_told() -> None:
         assert len(_said(_verdict("linux"), **habits)) == sentences
 
 
-def _thinning(missing: int) -> dict[str, Any]:
+@pytest.mark.parametrize(
+    ("below", "by_receiver", "words"),
+    [
+        (10, 5, "they waited in a queue, or a medium sends in batches"),
+        (40, 2, "the receiver's TCP sent them apart, as their timestamps show"),
+        (2, 40, "the receiver sent them together, as their timestamps show"),
+        (20, 25, "some left the receiver together, others waited on their way"),
+    ],
+)
+def test_who_brought_acks_together_is_told_by_their_timestamps(
+    below: int, by_receiver: int, words: str
+) -> None:
+    (_, said) = _said(
+        _verdict("linux"),
+        compressed_acks=50,
+        compressed_below=below,
+        compressed_by_receiver=by_receiver,
+    )
+    assert said.startswith("ACK compression: 50 ACKs arrived in bursts although the data did not; ")
+    assert words in said
+
+
+def _thinning(missing: int, queued: int = 0) -> dict[str, Any]:
     examples = [{"file": 0, "number": number} for number in (21, 30)]
-    return {"seen_acks": 100, "missing_acks": missing, "missing_examples": examples}
+    return {
+        "seen_acks": 100,
+        "missing_acks": missing,
+        "queued_acks": queued,
+        "missing_examples": examples,
+    }
 
 
 def test_acks_that_did_not_come_are_told_with_their_packets() -> None:
@@ -164,6 +193,8 @@ def test_acks_that_did_not_come_are_told_with_their_packets() -> None:
     assert said.startswith("ACK thinning: 300 of the receiver's 400 ACKs did not arrive here")
     assert "show (packets 21, 30): an ACK filter, a driver that merges ACKs, a full queue" in said
     assert len(_said(_verdict("linux"), _thinning(5))) == 1
+    (_, said) = _said(_verdict("linux"), _thinning(300, 290), stretch_acks=90)
+    assert "had waited in a queue, as behind an ACK filter such as CAKE's" in said
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ use serde::Serialize;
 const EXAMPLES: usize = 3;
 /// RFC 5681, 4.2: an ACK for at least every second segment.
 pub(super) const STRETCH_SEGMENTS: u32 = 3;
+/// Minimum distance of ACKs, from that of their data, that timestamps of a millisecond resolve.
+const RESOLVED_NS: u64 = 4_000_000;
 
 /// Origin of packets above the MSS, which the network never carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -56,6 +58,11 @@ pub struct AckHabits {
     /// Number of ACKs closer together than a quarter of the distance of their data, although all of
     /// the data had passed before the first of them.
     pub compressed_acks: u64,
+    /// Of these, those that the receiver's TCP sent apart, according to timestamps: something below it
+    /// or on the way brought them together.
+    pub compressed_below: u64,
+    /// Of these, those that it sent together, according to timestamps.
+    pub compressed_by_receiver: u64,
     /// ACKs that left as data arrived.
     pub prompt_examples: Vec<Example>,
     /// ACKs that left later.
@@ -76,6 +83,8 @@ pub(super) struct Habits {
     quick_is_over: bool,
     /// Time of the last ACK, and time of the newest data that it acknowledged.
     last: Option<(u64, u64)>,
+    /// When the last ACK was sent, seen from here; None without timestamps.
+    last_sent_ns: Option<u64>,
     /// Window advertised by the last ACK.
     window_bytes: Option<u64>,
 }
@@ -110,12 +119,22 @@ impl Habits {
             found.stretch_acks += 1;
             keep(&mut found.stretch_examples, step);
         }
+        let sent_ns = step.queued_ns.map(|ns| step.time_ns.saturating_sub(ns));
         let newest_at_ns = step.time_ns.saturating_sub(ack.newest_ns.unwrap_or(0));
         if let Some((last_ns, last_newest_ns)) = self.last {
             let apart_ns = newest_at_ns.saturating_sub(last_newest_ns);
             let came_together = 4 * (step.time_ns - last_ns) < apart_ns;
-            found.compressed_acks += u64::from(newest_at_ns < last_ns && came_together);
+            if newest_at_ns < last_ns && came_together {
+                found.compressed_acks += 1;
+                let sent_ns = self.last_sent_ns.zip(sent_ns).filter(|_| apart_ns >= RESOLVED_NS);
+                if let Some((before_ns, sent_ns)) = sent_ns {
+                    let sent_apart = 2 * sent_ns.saturating_sub(before_ns) > apart_ns;
+                    found.compressed_below += u64::from(sent_apart);
+                    found.compressed_by_receiver += u64::from(!sent_apart);
+                }
+            }
         }
+        self.last_sent_ns = sent_ns;
         self.last = Some((step.time_ns, newest_at_ns));
     }
 

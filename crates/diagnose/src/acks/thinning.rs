@@ -20,6 +20,8 @@ const STEPS_MIN: u64 = 8;
 /// At most one in this many identification steps may exceed the segments acknowledged (window
 /// updates).
 const ODD_SHARE: u64 = 20;
+/// Minimum time in a queue, above what clock ticks and hosts leave uncertain.
+const QUEUE_NS: u64 = 2_000_000;
 /// Step of an identification that does not change and so counts nothing.
 const REPEATED: i16 = -1;
 
@@ -51,6 +53,9 @@ pub struct AckThinning {
     pub seen_acks: u64,
     /// Number of pure ACKs that left the receiver but did not arrive.
     pub missing_acks: u64,
+    /// Those before an ACK that itself waited in a queue, according to timestamps: an ACK filter works
+    /// where ACKs queue.
+    pub queued_acks: u64,
     /// Packets that arrived after a gap.
     pub missing_examples: Vec<Example>,
 }
@@ -94,6 +99,8 @@ impl Thinning {
             Ok(missing) if missing < u64::from(ack.segments).max(sacked).max(1) => {
                 if missing > 0 {
                     self.found.missing_acks += missing;
+                    let is_queued = step.queued_ns.is_some_and(|ns| ns >= QUEUE_NS);
+                    self.found.queued_acks += if is_queued { missing } else { 0 };
                     keep(&mut self.found.missing_examples, step);
                 }
             }
