@@ -449,7 +449,13 @@ def test_an_applications_window_is_what_it_lets_pass_in_an_rtt() -> None:
 
 @pytest.mark.parametrize("limit", ["timeout", "congestion-window"])
 def test_a_black_hole_is_named_with_its_sizes_and_what_shows_it(limit: str) -> None:
-    sizes = {"lost_bytes": 1500, "passed_bytes": 1040, "shown_by": "smaller-arrived"}
+    sizes = {
+        "lost_bytes": 1500,
+        "passed_bytes": 1040,
+        "shown_by": "smaller-arrived",
+        "told": None,
+        "holds_others": True,
+    }
     told = advice.of(transfer(limit, path_mtu=sizes), limit)
     assert "1500 bytes never arrived, and those of 1040 bytes did" in told.because
     assert "tcp_mtu_probing=1" in told.line
@@ -461,3 +467,18 @@ def test_a_black_hole_is_named_with_its_sizes_and_what_shows_it(limit: str) -> N
         assert words in told.because
         assert "path MTU black hole" in told.because
     assert "tcp_mtu_probing" not in advice.of(transfer(limit), limit).line
+    # what the capture holds of ICMP
+    silent = "of which no ICMP message told the sender"
+    filtered = "if the capture's filter lets ICMP pass"
+    told = advice.of(transfer(limit, path_mtu=sizes), limit)
+    assert silent in told.because
+    assert filtered not in told.because
+    told = advice.of(transfer(limit, path_mtu={**sizes, "holds_others": False}), limit)
+    assert f"{silent}, {filtered}" in told.because
+    message = {"router": "192.0.2.1", "mtu_bytes": 1400, "messages": 3}
+    for sign in ("smaller-arrived", "router-told", "smaller-after-silence"):
+        told = advice.of(
+            transfer(limit, path_mtu={**sizes, "shown_by": sign, "told": message}), limit
+        )
+        assert "192.0.2.1 told the sender that at most 1400 bytes pass (3 ICMP mes" in told.because
+        assert silent not in told.because

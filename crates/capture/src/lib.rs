@@ -50,6 +50,7 @@ mod segment;
 pub mod sequence;
 mod sort;
 mod stdin;
+mod too_big;
 mod tunnel;
 mod unpack;
 mod wifi;
@@ -65,6 +66,7 @@ pub use raw::MAX_BLOCK_BYTES;
 pub use reading::{Packet, ReadOptions, Take};
 pub use segment::{tcp_flag, AccEcn, Cut, Fragment, Protocol, SkipCause, TcpOptions, TcpSegment, Tunnel};
 pub use sort::in_order;
+pub use too_big::TooBig;
 pub use unpack::Compression;
 
 use serde::Serialize;

@@ -2,6 +2,7 @@
 //! Findings of a reading apart from the packets: per input, per interface, and what was skipped.
 
 use crate::segment::{Protocol, SkipCause, Tunnel};
+use crate::too_big::TooBig;
 use crate::unpack::Compression;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -68,6 +69,9 @@ pub struct CaptureNotes {
     pub later_fragments: u64,
     /// Number of TCP packets that came through a tunnel, by the innermost one.
     pub tunnels: BTreeMap<Tunnel, u64>,
+    /// ICMP messages that a TCP packet was too large, in order.
+    #[serde(skip)]
+    pub too_big: Vec<TooBig>,
     /// Whether reading stopped at [`crate::ReadOptions::max_packets`].
     pub stopped_at_limit: bool,
 }

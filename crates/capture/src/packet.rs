@@ -6,7 +6,8 @@
 
 use crate::fragment::{Datagram, Fragments};
 use crate::segment::*;
-use crate::{link, tunnel};
+use crate::too_big::TooBig;
+use crate::{link, too_big, tunnel};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Maximum number of tunnels in one another; real networks have three.
@@ -17,11 +18,13 @@ const TUNNELS_MAX: u8 = 8;
 pub(crate) struct Skipped {
     pub cause: SkipCause,
     pub protocol: Option<Protocol>,
+    /// What it says about a TCP packet; its time is not set.
+    pub too_big: Option<TooBig>,
 }
 
 impl From<SkipCause> for Skipped {
     fn from(cause: SkipCause) -> Self {
-        Skipped { cause, protocol: None }
+        Skipped { cause, protocol: None, too_big: None }
     }
 }
 
@@ -63,6 +66,7 @@ pub(crate) fn decode(
             Ok(None) | Err(SkipCause::NotTcp) => Err(Skipped {
                 cause: SkipCause::NotTcp,
                 protocol: Some(tunnel::name(network.protocol, body)),
+                too_big: network.too_big(),
             }),
             Ok(Some(inside)) => Ok(inside),
             Err(cause) => Err(cause.into()),
@@ -250,6 +254,22 @@ fn ipv6(ip: &[u8], available: u32) -> Result<Network<'_>, SkipCause> {
 }
 
 impl Network<'_> {
+    /// What an ICMP message says about a TCP packet that was too large.
+    fn too_big(&self) -> Option<TooBig> {
+        let (mtu_bytes, quote) = too_big::quoted(self.protocol, self.body)?;
+        let packet = network(quote, 0).ok().filter(|packet| packet.protocol == TCP)?;
+        let port = |at| be16(packet.body, at).ok();
+        Some(TooBig {
+            time_ns: 0,
+            messages: 1,
+            router: self.src,
+            from: SocketAddr::new(packet.src, port(0)?),
+            to: SocketAddr::new(packet.dst, port(2)?),
+            mtu_bytes,
+            packet_bytes: packet.total_len,
+        })
+    }
+
     /// Decodes the TCP segment in the body.
     fn segment(&self, fragments: &mut Fragments, into: &mut TcpSegment) -> Result<(), SkipCause> {
         let datagram = Datagram { src: self.src, dst: self.dst, ident: self.ident };

@@ -15,6 +15,7 @@ use crate::raw::RawPacket;
 use crate::reading::{Packet, ReadOptions, Take};
 use crate::segment::{Cut, Fragment, Protocol, SkipCause, TcpSegment, Tunnel};
 use crate::sort::Sorter;
+use crate::too_big::{self, TooBig};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
@@ -197,6 +198,9 @@ impl Cursor<'_> {
                 reading.skipped[skipped.cause as usize] += 1;
                 if let Some(protocol) = skipped.protocol {
                     reading.protocols[protocol as usize] += 1;
+                }
+                if let Some(told) = skipped.too_big {
+                    too_big::add(&mut reading.notes.too_big, TooBig { time_ns: head.time_ns, ..told });
                 }
                 continue;
             }

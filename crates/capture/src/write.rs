@@ -113,6 +113,36 @@ impl TcpPacket {
     }
 }
 
+/// A router's ICMP message that an IP packet is larger than the next link's MTU, with the first bytes
+/// of that packet (RFC 1191, 4; RFC 4443, 3.2). The router has an address of the packet's family.
+pub fn too_big(router: IpAddr, ip: &[u8], mtu_bytes: u16) -> Vec<u8> {
+    const QUOTED: usize = 64;
+    let quote = &ip[..ip.len().min(QUOTED)];
+    let mut b = Vec::with_capacity(48 + quote.len());
+    let len = 8 + quote.len() as u16;
+    match router {
+        IpAddr::V4(router) => {
+            b.extend([0x45, 0]);
+            b.extend((20 + len).to_be_bytes());
+            b.extend([0, 0, 0, 0, 64, 1, 0, 0]);
+            b.extend(router.octets());
+            b.extend(&ip[12..16]);
+            b.extend([3, 4, 0, 0, 0, 0]);
+        }
+        IpAddr::V6(router) => {
+            b.extend([0x60, 0, 0, 0]);
+            b.extend(len.to_be_bytes());
+            b.extend([58, 64]);
+            b.extend(router.octets());
+            b.extend(&ip[8..24]);
+            b.extend([2, 0, 0, 0, 0, 0]);
+        }
+    }
+    b.extend(mtu_bytes.to_be_bytes());
+    b.extend(quote);
+    b
+}
+
 /// Adds a link-layer header before an IP packet; unknown link types get none.
 pub fn frame(link_type: u32, ip: &[u8]) -> Vec<u8> {
     let is_ipv6 = ip.first().is_some_and(|b| b >> 4 == 6);

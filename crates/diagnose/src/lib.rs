@@ -72,7 +72,7 @@ pub use report::{Connection, Ecn, Ending, Handshake, Options};
 pub use rtt::Rtt;
 pub use window::Window;
 
-use ackwise_capture::{packets_into, CaptureError, CaptureNotes, Packet, ReadOptions, Source, Take};
+use ackwise_capture::{packets_into, CaptureError, CaptureNotes, Packet, ReadOptions, Source, Take, TooBig};
 #[cfg(test)]
 use ackwise_link as _;
 use batch::{Arrival, Headers};
@@ -110,10 +110,31 @@ pub fn diagnose<'a>(
     options: &ReadOptions<'_>,
     effort: &Effort,
 ) -> Result<Diagnosis, CaptureError> {
-    observe::<All>(sources, options, effort, |half| {
+    let mut found = observe::<All>(sources, options, effort, |half| {
         let lost_ns = half.limits.lost_ns;
         ((lost_ns + LOST_NS / 2) / LOST_NS, half.counts.whole_bytes())
-    })
+    })?;
+    hear(&mut found);
+    Ok(found)
+}
+
+/// Tells each direction what routers said about the size of its packets.
+fn hear(found: &mut Diagnosis) {
+    let Diagnosis { notes, connections, .. } = found;
+    let holds_others = !notes.protocols.is_empty();
+    for connection in connections {
+        let is_after_start = |told: &&TooBig| told.time_ns >= notes.start_unix_ns + connection.start_ns;
+        let ends = connection.endpoints;
+        for (e, half) in connection.halves.iter_mut().enumerate() {
+            let is_its = |told: &&TooBig| (told.from, told.to) == (ends[e], ends[1 - e]);
+            for told in notes.too_big.iter().filter(is_its).filter(is_after_start) {
+                half.limits.told(told);
+            }
+            if let Some(path_mtu) = &mut half.limits.path_mtu {
+                path_mtu.holds_others = holds_others;
+            }
+        }
+    }
 }
 
 /// Like [`diagnose`], without judgments: statistics only, in a third of the time.

@@ -3,7 +3,7 @@
 //! both ends and between them.
 
 use ackwise_capture::tcp_flag::{ACK, FIN, PSH, SYN};
-use ackwise_capture::write::{PcapStyle, PcapWriter, TcpPacket};
+use ackwise_capture::write::{too_big, PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
 use ackwise_diagnose::limits::{Limit, MtuSign};
 use ackwise_diagnose::{diagnose, Connection, Effort};
@@ -47,6 +47,8 @@ struct Talk {
     /// Time at which a packet leaves, its sender, the packet, and whether it is lost: at once, or
     /// behind all capture points.
     packets: Vec<(u64, usize, TcpPacket, Loss)>,
+    /// IP packets of others, and when they pass the capture point.
+    others: Vec<(u64, Vec<u8>)>,
     /// What each host received: when, and up to which sequence number.
     received: [Vec<(u64, u32)>; 2],
     next: [u32; 2],
@@ -72,7 +74,8 @@ impl Talk {
     fn new(rtt_ms: u64) -> Self {
         let (idents, stamps, sack) = (Idents::Own, false, true);
         let received = [vec![], vec![]];
-        Talk { rtt_ns: rtt_ms * MS, idents, stamps, sack, packets: vec![], received, next: [1, 1] }
+        let (packets, others) = (vec![], vec![]);
+        Talk { rtt_ns: rtt_ms * MS, idents, stamps, sack, packets, others, received, next: [1, 1] }
     }
 
     /// The handshake; the time at which it is over for the client.
@@ -173,6 +176,7 @@ impl Talk {
             let packet = packet.ident(ident as u16);
             seen.push((at_ns + self.rtt_ns / 2 * part / 100, packet.to_ip()));
         }
+        seen.extend(self.others.iter().cloned());
         seen.sort_by_key(|(ns, _)| *ns);
         for (ns, ip) in &seen {
             writer.frame(START_NS + ns, ip);
@@ -394,6 +398,69 @@ fn sizes_that_never_arrive_are_a_black_hole_of_the_path_mtu() {
     }
 }
 
+/// Messages about each packet of the server that is larger than `mtu_bytes`, as they pass the capture
+/// point on their way back.
+fn told(mut talk: Talk, mtu_bytes: u16) -> Talk {
+    let router = "192.0.2.1".parse().expect("an address");
+    for (at_ns, from, packet, _) in &talk.packets {
+        let ip = packet.to_ip();
+        if *from == SERVER && ip.len() > mtu_bytes.into() {
+            talk.others.push((at_ns + 10 * MS, too_big(router, &ip, mtu_bytes)));
+        }
+    }
+    talk
+}
+
+#[test]
+fn a_routers_message_proves_a_black_hole_and_names_the_router() {
+    for place in IN_FRONT {
+        for (sack, recovers) in [(true, true), (false, true), (true, false), (false, false)] {
+            let silent = black_hole(1000, sack, 5, recovers, Loss::Late);
+            let found = told(silent.clone(), 1040).diagnosis(place);
+            let path_mtu = found.halves[SERVER].limits.path_mtu.expect("told");
+            let message = path_mtu.told.expect("a message");
+            assert_eq!(message.router.to_string(), "192.0.2.1");
+            assert_eq!((message.mtu_bytes, path_mtu.lost_bytes), (1040, MSS + 40));
+            assert!(message.messages >= 6 && path_mtu.holds_others);
+            assert_eq!(path_mtu.shown_by == MtuSign::RouterTold, !sack && !recovers);
+            mostly(&found, SERVER, Limit::Timeout, 0.6, "a black hole");
+            // Without it, a path on which nothing passes may as well be down.
+            let without = silent.diagnosis(place).halves[SERVER].limits.path_mtu;
+            assert_eq!(without.is_some(), sack || recovers);
+            assert!(without.map_or(true, |one| one.told.is_none() && !one.holds_others));
+        }
+        // A message about larger packets than these says nothing about them.
+        let mut talk = black_hole(1000, true, 5, true, Loss::Late);
+        let (a, b) = endpoints(SERVER);
+        let large = TcpPacket::new(a, b, 1, 1, 8000).to_ip();
+        talk.others.push((100 * MS, too_big("192.0.2.1".parse().expect("an address"), &large, 4000)));
+        let path_mtu = talk.diagnosis(place).halves[SERVER].limits.path_mtu.expect("told");
+        assert_eq!(path_mtu.told, None);
+    }
+}
+
+#[test]
+fn a_sender_that_heeds_a_routers_message_is_in_no_black_hole() {
+    for place in PLACES {
+        let mut talk = Talk::new(30);
+        let now_ns = talk.open();
+        let asked_ns = talk.acked_data(now_ns, CLIENT, 300, 0);
+        let start = talk.next[SERVER];
+        talk.lose(asked_ns + MS, SERVER, MSS, 0, Loss::Late);
+        let mut talk = told(talk, 1040);
+        // Discovery of the path MTU (RFC 1191, 6.4): at once, in smaller packets.
+        for (n, bytes) in [1000, MSS - 1000].into_iter().enumerate() {
+            let at_ns = asked_ns + 12 * MS + n as u64 * PACKET_NS;
+            talk.segment(at_ns, SERVER, start + 1000 * n as u32, bytes, 0, Loss::None);
+            let end = if n == 0 { start + 1000 } else { start + MSS };
+            talk.received[CLIENT].push((at_ns + 15 * MS, end));
+            talk.ack(at_ns + 15 * MS + HOST_NS, CLIENT);
+        }
+        talk.acked_data(asked_ns + 60 * MS, SERVER, 6000, 0);
+        assert_eq!(talk.diagnosis(place).halves[SERVER].limits.path_mtu, None);
+    }
+}
+
 /// The places behind a hop that drops packets next to the server.
 const BEHIND: [u64; 2] = [0, 40];
 
@@ -463,6 +530,14 @@ fn an_end_of_which_no_full_packet_came_and_whose_numbers_skip_is_undecided() {
         let ack = TcpPacket::new(a, b, start, talk.next[CLIENT], 0).flags(ACK);
         talk.put(closed_ns + 15 * MS + HOST_NS, SERVER, ack, Loss::None);
         mostly(&talk.diagnosis(place), SERVER, limit, 0.7, "an end");
+        if limit == Limit::Undecided {
+            // A message about packets that are never seen, from a router behind the capture point.
+            let found = told(talk, 1040).diagnosis(place);
+            mostly(&found, SERVER, Limit::Timeout, 0.7, "a router told");
+            let path_mtu = found.halves[SERVER].limits.path_mtu.expect("told");
+            assert_eq!((path_mtu.lost_bytes, path_mtu.passed_bytes), (MSS + 40, 1040));
+            assert_eq!(path_mtu.shown_by, MtuSign::RouterTold);
+        }
     }
 }
 

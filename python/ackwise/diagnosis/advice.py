@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ackwise import engine
 from ackwise.diagnosis.sentences import CONTRADICTIONS, PATH, RECEIVER, SAYINGS, SENDER
 from ackwise.diagnosis.transfer import NS, Transfer
+from ackwise.engine.diagnosis import PathMtu
 
 WORTH = 1.1  # minimum gain, as a factor of the rate, that makes a change a remedy
 # Linux advertises about half of its receive buffer (net.ipv4.tcp_adv_win_scale = 1) and accounts
@@ -49,7 +50,7 @@ def of(transfer: Transfer, limit: str) -> Advice:
     """The advice for one limit of a transfer."""
     path_mtu = transfer.judgment["path_mtu"]
     if path_mtu and limit in ("timeout", "congestion-window"):
-        return _black_hole(**path_mtu)
+        return _black_hole(path_mtu)
     known = _KNOWN.get(limit)
     saying = SAYINGS[limit]
     if known:
@@ -343,18 +344,28 @@ def _granted(transfer: Transfer) -> Advice:
     return Advice(because, RECEIVER, _plain(saying.remedy))
 
 
-def _black_hole(lost_bytes: int, passed_bytes: int, shown_by: str) -> Advice:
-    arrived = (
-        f"IP packets of {lost_bytes} bytes never arrived, and those of {passed_bytes} bytes did"
-    )
-    hole = "a path MTU black hole, of which no ICMP message told the sender"
+def _black_hole(found: PathMtu) -> Advice:
+    lost_bytes, passed_bytes, told = found["lost_bytes"], found["passed_bytes"], found["told"]
+    lost = f"IP packets of {lost_bytes} bytes never arrived"
+    arrived = f"{lost}, and those of {passed_bytes} bytes did"
+    hole = "a path MTU black hole"
+    # a router's message takes the way to the sender, and need not pass a capture behind the hop
+    if told:
+        hole += (
+            f": {told['router']} told the sender that at most {told['mtu_bytes']} bytes pass "
+            f"({counted(told['messages'], 'ICMP message')}), which had no effect"
+        )
+    elif found["shown_by"] != "smaller-after-silence":
+        hole += ", of which no ICMP message told the sender"
+        hole += "" if found["holds_others"] else ", if the capture's filter lets ICMP pass"
     because = {
         "smaller-arrived": f"{arrived}: {hole}",
         "nothing-since": f"{arrived}: {hole}, or a path that has failed since "
         f"(ping -M do -s {lost_bytes - _PING_BYTES} shows which)",
         "smaller-after-silence": f"after a silence, IP packets of {passed_bytes} bytes came, "
         f"although both ends allow {lost_bytes}, as from a sender that has found {hole}",
-    }[shown_by]
+        "router-told": f"{lost}: {hole}",
+    }[found["shown_by"]]
     return Advice(
         because,
         PATH,

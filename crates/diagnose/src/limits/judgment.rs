@@ -4,8 +4,9 @@
 use super::interval::Interval;
 use super::limit::Limit;
 use super::path_mtu::PathMtu;
-use super::review::{Confidence, Doubt, Refuted, Rival};
+use super::review::{Because, Confidence, Doubt, Refuted, Rival};
 use super::wait::{Answers, Blocks, Stall};
+use ackwise_capture::TooBig;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -56,6 +57,9 @@ pub struct Judgment {
     /// of its packets was a full one: nothing that arrived shows what it waited for.
     #[serde(skip)]
     pub(crate) has_vanished: bool,
+    /// Length of an IP packet that is sent again and again and never arrives; 0: none.
+    #[serde(skip)]
+    pub(crate) stuck_bytes: u32,
     /// Time in sending-application spent waiting until everything sent was acknowledged.
     pub blocks: Blocks,
     /// The packet sizes of a path MTU black hole; None where the capture shows none.
@@ -101,6 +105,32 @@ impl Judgment {
             undecided.add(Limit::Undecided, first.from_ns, last.to_ns);
         }
         undecided
+    }
+
+    /// Takes a router's messages into account that packets of this direction are too large. Where
+    /// nothing else tells what a silent sender sent, they do.
+    pub(crate) fn told(&mut self, told: &TooBig) {
+        let vanished = |one: &Refuted| one.because == Because::PacketsVanished;
+        let is_silent = !self.refuted.is_empty() && self.refuted.iter().all(vanished);
+        let is_stuck = told.mtu_bytes < self.stuck_bytes;
+        if self.path_mtu.is_none() && !is_silent && !is_stuck {
+            return; // the sender heeds them, or other packets are lost
+        }
+        let Some(path_mtu) = PathMtu::told(self.path_mtu, told) else { return };
+        self.path_mtu = Some(path_mtu);
+        if is_silent {
+            let share = self.limits.remove(&Limit::Undecided).unwrap_or_default();
+            let timeout = self.limits.entry(Limit::Timeout).or_default();
+            timeout.ns += share.ns;
+            timeout.bytes += share.bytes;
+            for span in &mut self.spans {
+                if span.limit == Limit::Undecided {
+                    span.limit = Limit::Timeout;
+                }
+            }
+            self.refuted.clear();
+            self.confidence = Confidence::Likely;
+        }
     }
 
     /// The limit with the most time, if any time passed.

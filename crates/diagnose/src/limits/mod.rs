@@ -51,7 +51,7 @@ use wait::Waits;
 
 pub use judgment::{Judgment, Share, Span};
 pub use limit::Limit;
-pub use path_mtu::{MtuSign, PathMtu};
+pub use path_mtu::{MtuSign, PathMtu, Told};
 pub use review::{Because, Confidence, Doubt, Evidence, Refuted, Rival};
 pub(crate) use seen::Seen;
 pub use wait::{Answers, Blocks, Stall};
@@ -123,6 +123,7 @@ impl Observer for Limits {
         );
         judgment.path_mtu = self.sizes.black_hole();
         judgment.has_vanished = self.sizes.vanished;
+        judgment.stuck_bytes = self.sizes.stuck_bytes();
         // The first packet after that silence is one.
         judgment.unseen_timers = self.waits.unseen.timers + u64::from(self.sizes.silence_ns().is_some());
         judgment.unseen_bytes = self.waits.unseen.bytes;

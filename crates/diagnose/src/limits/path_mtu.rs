@@ -5,11 +5,15 @@
 //! Behind that hop, only what passed shows it: a silence, and then data in packets smaller than
 //! both ends allow, as from a sender that has found a smaller size (RFC 4821); or numbers of IP
 //! packets that a sender of small packets alone skipped.
+//!
+//! Where the capture holds ICMP, the router's message is the proof: the sender has not heard it, or
+//! ignores it. Without one, such a hop says nothing, or what it says takes another way.
 
 use super::wait::MIN_RTO_NS;
 use crate::step::{Ack, AckKind, Step};
-use ackwise_capture::tcp_flag;
+use ackwise_capture::{tcp_flag, TooBig};
 use serde::Serialize;
+use std::net::IpAddr;
 
 /// Minimum number of copies lost: one where the same data arrives in smaller packets, and more where
 /// the sender never tries that.
@@ -35,6 +39,19 @@ pub enum MtuSign {
     NothingSince,
     /// After a silence, all data comes in packets smaller than both ends allow: seen behind the hop.
     SmallerAfterSilence,
+    /// A router said so, and the sender's packets are not seen to become smaller.
+    RouterTold,
+}
+
+/// A router's messages about packets that are too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// The router.
+    pub router: IpAddr,
+    /// MTU of the next link, bytes.
+    pub mtu_bytes: u32,
+    /// Number of messages.
+    pub messages: u64,
 }
 
 /// A packet size that never arrives, and one that does.
@@ -46,6 +63,33 @@ pub struct PathMtu {
     pub passed_bytes: u32,
     /// What shows it.
     pub shown_by: MtuSign,
+    /// The router's message; None where the capture holds none.
+    pub told: Option<Told>,
+    /// Whether the capture holds other packets than TCP, and so would hold such a message.
+    pub holds_others: bool,
+}
+
+impl PathMtu {
+    fn new(lost_bytes: u32, passed_bytes: u32, shown_by: MtuSign) -> Self {
+        PathMtu { lost_bytes, passed_bytes, shown_by, told: None, holds_others: false }
+    }
+
+    /// The black hole that a router's messages explain: its packets are lost, and not those of the
+    /// next link's MTU.
+    pub(super) fn told(known: Option<Self>, told: &TooBig) -> Option<Self> {
+        let &TooBig { router, mtu_bytes, messages, packet_bytes, .. } = told;
+        let known = known.unwrap_or(PathMtu::new(packet_bytes, mtu_bytes, MtuSign::RouterTold));
+        if mtu_bytes == 0 || mtu_bytes >= known.lost_bytes {
+            return None;
+        }
+        let is_proof = known.shown_by == MtuSign::NothingSince;
+        Some(PathMtu {
+            passed_bytes: if is_proof { mtu_bytes } else { known.passed_bytes },
+            shown_by: if is_proof { MtuSign::RouterTold } else { known.shown_by },
+            told: Some(Told { router, mtu_bytes, messages }),
+            ..known
+        })
+    }
 }
 
 /// Data in smaller packets after a silence.
@@ -179,11 +223,20 @@ impl Sizes {
 
     /// The sizes, if all packets from one size on were lost.
     pub fn black_hole(&self) -> Option<PathMtu> {
-        self.lost().or(self.smaller.filter(|smaller| smaller.packets >= ALIKE).map(|smaller| PathMtu {
-            lost_bytes: smaller.full_bytes + smaller.header_bytes,
-            passed_bytes: smaller.payload_bytes + smaller.header_bytes,
-            shown_by: MtuSign::SmallerAfterSilence,
+        self.lost().or(self.smaller.filter(|smaller| smaller.packets >= ALIKE).map(|smaller| {
+            PathMtu::new(
+                smaller.full_bytes + smaller.header_bytes,
+                smaller.payload_bytes + smaller.header_bytes,
+                MtuSign::SmallerAfterSilence,
+            )
         }))
+    }
+
+    /// Length of an IP packet that is sent again and again and never arrives, and no smaller one in its
+    /// place; 0: none.
+    pub fn stuck_bytes(&self) -> u32 {
+        let stuck = self.stuck.filter(|stuck| stuck.copies >= COPIES_ALONE && stuck.smaller_bytes.is_none());
+        stuck.map_or(0, |stuck| stuck.payload_bytes + self.header_bytes)
     }
 
     fn lost(&self) -> Option<PathMtu> {
@@ -198,10 +251,8 @@ impl Sizes {
             Some(_) => (self.arrived_bytes.max(self.sacked_bytes as u32), MtuSign::SmallerArrived),
             None => (self.arrived_bytes, MtuSign::SmallerArrived),
         };
-        (0 < arrived_bytes && arrived_bytes < lost_bytes).then(|| PathMtu {
-            lost_bytes: lost_bytes + self.header_bytes,
-            passed_bytes: arrived_bytes + self.header_bytes,
-            shown_by,
+        (0 < arrived_bytes && arrived_bytes < lost_bytes).then(|| {
+            PathMtu::new(lost_bytes + self.header_bytes, arrived_bytes + self.header_bytes, shown_by)
         })
     }
 }
