@@ -103,7 +103,7 @@ def command(
 ) -> int:
     """Exit code; raises InputError, RunError."""
     from ackwise import replays
-    from ackwise.diagnosis import document, table, whatif
+    from ackwise.diagnosis import captured, document, table, whatif
     from ackwise.diagnosis.anonymize import anonymized
     from ackwise.diagnosis.report import chosen, of_diagnosis
     from ackwise.results.console import Console
@@ -154,7 +154,9 @@ def command(
             )
     if outputs.to_terminal:
         below = _policies(diagnosis, what_if) if what_if.is_wanted else None
-        table.show(table.ranked_by(order(), diagnosis), Console(), most=shown.top, below=below)
+        ranked = table.ranked_by(order(), diagnosis)
+        unanswered = "" if ranked else captured.unanswered(diagnosis)
+        table.show(ranked, Console(), most=shown.top, below=below, unanswered=unanswered)
     return 0
 
 

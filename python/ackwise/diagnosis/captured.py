@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from ackwise.diagnosis.advice import counted, size, time
 from ackwise.diagnosis.transfer import NS, Transfer
-from ackwise.engine.diagnosis import Connection
+from ackwise.engine.diagnosis import Connection, Document
 from ackwise.errors import printable
 
 _COPIES_SHARE = 0.1  # of packets; a network duplicates fewer
@@ -35,6 +35,26 @@ def sentences(transfer: Transfer) -> Iterator[str]:
     yield from _copies(transfer.connection)
     yield from _ending(transfer)
     yield from _foreign_sack(transfer)
+
+
+def unanswered(diagnosis: Document) -> str:
+    """Connections of which only the SYN is there; "" if there are none."""
+    silent = [
+        one
+        for one in diagnosis["connections"]
+        if one["initiator_known"]
+        and one["packets"] == one["halves"][0]["counts"]["sent"]["syn_retransmissions"] + 1
+    ]
+    if not silent:
+        return ""
+    first, *_ = silent
+    sender, receiver = map(printable, first["endpoints"])
+    took = time((first["end_ns"] - first["start_ns"]) / NS)
+    return (
+        f"Not answered: {counted(len(silent), 'connection')}, first {sender} -> {receiver} "
+        f"({counted(first['packets'], 'SYN')} in {took}). The host is down, or a firewall drops "
+        "the SYN or its answer: a capture at the other end shows which."
+    )
 
 
 def _handshake(connection: Connection) -> Iterator[str]:

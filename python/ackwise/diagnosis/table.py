@@ -33,11 +33,15 @@ def show(
     *,
     most: int,
     below: Callable[[Transfer], None] | None = None,
+    unanswered: str = "",
 ) -> None:
     """Prints the `most` transfers that lost the most time, each followed by the output of `below`.
-    A short request before much data in the other direction is not a transfer."""
+    A short request before much data in the other direction is not a transfer. `unanswered` is said
+    where nothing is one."""
     if not ranked:
         console.print(Text("No connection carries data; capture a transfer in both directions."))
+        if unanswered:
+            console.print(Text(unanswered, style="yellow"), soft_wrap=True)
     left_out = shown = 0
     for transfer in ranked:
         if shown == most:

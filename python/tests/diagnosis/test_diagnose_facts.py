@@ -329,3 +329,19 @@ def test_what_hides_a_transfer_is_named(ackwise: Ackwise, tmp_path: Path) -> Non
         assert found.code == 2
         assert "no TCP found" in found.err
         assert words in found.err
+
+
+def test_a_syn_that_nobody_answers_is_told(tmp_path: Path) -> None:
+    syns = [
+        Packet(at_s * 10**6, CLIENT, -1, 0, flags=SYN, options=syn_options(1460), ident=n)
+        for n, at_s in enumerate((0, 1, 3), 1)
+    ]
+    for packets, words in (
+        (syns, "Not answered: 1 connection, first 198.51.100.1:40000"),
+        ([*syns, *handshake()], ""),
+    ):
+        (tmp_path / "x.pcap").write_bytes(pcap(packets))
+        found: Any = document.of_captures([str(tmp_path / "x.pcap")])
+        told = captured.unanswered(found)
+        assert told.startswith(words) and bool(told) == bool(words)
+        assert ("(3 SYNs in 3 s)" in told) == bool(words)
