@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ackwise.gateway.settings import Access
 
 SCHEMA_VERSION = 1
-EXPERIMENT = "gateway-model"  # entry point: figures, and the model beside the simulator
+EXPERIMENT = "gateway-model"  # entry point: the sweep, and the model beside the simulator
 _EXAMPLES = """\
 ackwise gateway model --down 2.1mbit --up 800kbit
 ackwise gateway model --down 40mbit --up 800kbit --overhead atm --sweep --figure sweep.svg
