@@ -213,11 +213,25 @@ def _lines(without: Phase, gateway: Phase, fallen: list[str]) -> Iterator[str]:
         ]
         shown = ("" if cell == "none -> none" else cell for cell in cells)
         yield form.format(way, *shown).rstrip()
+    yield f"changes of {HARM_PERCENT:g}% or more:"
+    for way in _WAYS:
+        found = ", ".join(_changes(without[way], gateway[way]))
+        yield f"  {way:10} {found or 'none'}"
     yield (
-        f"slower by more than {HARM_PERCENT:g}%: {', '.join(fallen)}"
-        if fallen
-        else f"no transfer is slower by more than {HARM_PERCENT:g}%"
+        "of what the line carries, both directions added, "
+        + (f"less: {', '.join(fallen)}" if fallen else "no transfer has less")
     )
+
+
+def _changes(without: Measured, gateway: Measured) -> Iterator[str]:
+    """What a gateway changes by HARM_PERCENT or more, for better or worse."""
+    names = ("down", "up", "ping p50", "ping p99")
+    pairs = zip(names, asdict(without).values(), asdict(gateway).values(), strict=True)
+    for name, was, became in pairs:
+        if was and became is not None:
+            percent = 100 * (became / was - 1)
+            if abs(percent) >= HARM_PERCENT:
+                yield f"{name} {percent:+.0f}%"
 
 
 @click.command(

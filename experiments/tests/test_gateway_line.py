@@ -146,5 +146,11 @@ def test_a_fall_is_told() -> None:
     assert fallen(upload=Measured(9e6, 0.7e6, None, None)) == ["upload"]
     assert fallen(both=Measured(7e6, 0.95e6, None, None)) == ["both"]
     lines = list(gateway_line._lines(was, was | {"upload": Measured(None, 7e5, None, None)}, []))
-    assert lines[-1] == "no transfer is slower by more than 5%"
     assert "9 -> none" in lines[2]
+    assert lines[4:] == [
+        "changes of 5% or more:",
+        "  download   none",
+        "  upload     up -29%",
+        "  both       none",
+        "of what the line carries, both directions added, no transfer has less",
+    ]
