@@ -30,32 +30,33 @@ setup: ## install what building and running needs (Debian packages, .venv)
 .PHONY: setup-test
 setup-test: ## also what tests need
 	@tools/setup.sh build record test $(if $(WITH_KERNEL),lab-source lab-build lab-run check)
-	@$(MAKE) $(VENV)/ready $(VENV)/docs $(VENV)/fuzz $(WHEELHOUSE)/ready
+	@$(MAKE) $(VENV)/ready $(PACKAGES) $(WHEELHOUSE)/ready
 	@cargo fetch --quiet --locked
 	@cargo fetch --quiet --locked --manifest-path crates/capture/fuzz/Cargo.toml
 
 .PHONY: setup-lint
 setup-lint: ## also what lints need
 	@tools/setup.sh build record lint
+	@$(MAKE) $(VENV)/dev
 
 .PHONY: setup-bench
 setup-bench: ## also what ackwise is measured against
 	@tools/setup.sh bench || echo "bench: measures without what is missing"
 
+# What building and running needs; then, an extra of pyproject.toml each: what linting and testing, the site, and
+# fuzzing need.
+PACKAGES := $(addprefix $(VENV)/,dev docs fuzz)
 $(VENV)/ready: pyproject.toml requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python tools/pins.py dev > $(VENV)/pins.txt
+	$(BIN)/python tools/pins.py build > $(VENV)/pins.txt
+	@echo "installing $$(grep -c == $(VENV)/pins.txt) Python packages into $(VENV)"
 	$(BIN)/pip install -q --require-hashes --no-deps -r $(VENV)/pins.txt
 	touch $@
 
-$(VENV)/docs: pyproject.toml requirements.lock | $(VENV)/ready
-	$(BIN)/python tools/pins.py docs > $(VENV)/pins-docs.txt
-	$(BIN)/pip install -q --require-hashes --no-deps -r $(VENV)/pins-docs.txt
-	touch $@
-
-$(VENV)/fuzz: pyproject.toml requirements.lock | $(VENV)/ready
-	$(BIN)/python tools/pins.py fuzz > $(VENV)/pins-fuzz.txt
-	$(BIN)/pip install -q --require-hashes --no-deps -r $(VENV)/pins-fuzz.txt
+$(PACKAGES): $(VENV)/%: pyproject.toml requirements.lock | $(VENV)/ready
+	$(BIN)/python tools/pins.py $* > $(VENV)/pins-$*.txt
+	@echo "installing $$(grep -c == $(VENV)/pins-$*.txt) Python packages into $(VENV)"
+	$(BIN)/pip install -q --require-hashes --no-deps -r $(VENV)/pins-$*.txt
 	touch $@
 
 # Fetched once, so that the test of the wheel needs no network.
@@ -78,7 +79,7 @@ build: setup ## compile the engine, install ackwise and its experiments into .ve
 	@$(BIN)/python tools/classes.py --write
 
 .PHONY: lock
-lock: $(VENV)/ready ## the newest allowed versions of all requirements, into requirements.lock
+lock: $(VENV)/dev ## the newest allowed versions of all requirements, into requirements.lock
 	@$(BIN)/python tools/pins.py --lock
 
 .PHONY: demo
@@ -159,7 +160,7 @@ $(FUZZ_ALL):
 
 # Without a variable: every item with the age of its record.
 .PHONY: evidence
-evidence: build ## run experiments and long checks again: ONLY="NAME...", or the oldest, MINUTES=30
+evidence: build $(VENV)/dev ## run experiments and long checks again: ONLY="NAME...", or the oldest, MINUTES=30
 	$(BIN)/python tools/evidence.py $(if $(CHANGED),--changed $(CHANGED)) \
 		$(if $(MINUTES),--minutes $(MINUTES)) $(ONLY)
 
@@ -202,7 +203,7 @@ bench: setup-bench build ## measure against peers (2 minutes); BASELINE=COMMIT: 
 	$(MAKE) -C bench PYTHON=$(CURDIR)/$(BIN)/python
 
 .PHONY: golden
-golden: build ## rewrite the golden tables
+golden: build $(VENV)/dev ## rewrite the golden tables
 	$(BIN)/python tools/golden.py --write
 
 .PHONY: reproduce
@@ -211,7 +212,7 @@ reproduce: build ## rerun every published experiment; page and figures in publis
 	$(BIN)/ackwise reproduce all --report published/report.html --json published/checks.json --figures published
 
 .PHONY: docs
-docs: build ## rewrite the generated parts of docs
+docs: build $(VENV)/dev ## rewrite the generated parts of docs
 	$(BIN)/python tools/generated_docs.py --write
 	$(BIN)/python tools/record_pages.py --write
 
