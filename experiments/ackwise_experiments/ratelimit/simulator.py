@@ -394,7 +394,7 @@ def _kernel(runner: Runner) -> tuple[list[Check], list[Figure]]:
     # Once slow start and the losses that end it are over.
     steady = partial(_steady, start_s=SHORT_S / 2, end_s=SHORT_S)
     counts = sorted(KERNEL_STRETCHED)
-    stretched = [f"delayed:segments={n},delay_ms=40" for n in counts]
+    stretched = [f"delayed:segments={n},delay_ms=40,clamp=none" for n in counts]
     path = [scenario("wan-10ms", spec, 10) for spec in (STOCK, "ratelimit", *stretched)]
     stock, limited, *fixed = (
         run.goodput_mbit_s for run in _run(runner, "fixed numbers of segments per ACK", path)
