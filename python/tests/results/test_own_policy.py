@@ -4,6 +4,7 @@
 import json
 import re
 import shutil
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,19 @@ def test_a_plan_runs_no_file(ackwise: Ackwise, tmp_path: Path) -> None:
     said = ackwise("compare", "--plan", str(plan))
     assert said.code == 2
     assert "is a policy only where --policy" in said.err
+
+
+def test_the_page_s_policy_has_the_page_s_table(tmp_path: Path) -> None:
+    page = (ROOT / "docs/start/policy.md").read_text(encoding="utf-8")
+    code, shown = (
+        textwrap.dedent(block)
+        for block in re.findall(r"(?:^(?:    .*)?\n)+", page, re.MULTILINE)
+        if "    " in block
+    )
+    (tmp_path / "quarter.c").write_text(code.strip() + "\n")
+    command, _, table = shown.strip().partition("\n")
+    words = command.removeprefix("$ ackwise ").split()
+    with spawn(*words, "--quiet", cwd=tmp_path) as process:
+        out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert out.split() == table.split()
