@@ -16,7 +16,7 @@ from ackwise.errors import EXIT_FAILED, InputError
 from ackwise.host import rights
 
 if TYPE_CHECKING:
-    from ackwise.diagnosis.recommend import Recommended
+    from ackwise.recommend import Recommended
 
 SCHEMA_VERSION = 1
 _WATCH_S = 3.0
@@ -60,7 +60,7 @@ def command(
     interface: str | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Exit code; raises InputError, RunError."""
-    from ackwise.diagnosis import recommend
+    from ackwise import recommend
     from ackwise.gateway.settings import Access
 
     options.one_of("--capture", "--live", "--down")
@@ -88,7 +88,8 @@ def command(
 
 
 def _of_capture(file: str) -> "Recommended":
-    from ackwise.diagnosis import document, recommend, table
+    from ackwise import recommend
+    from ackwise.diagnosis import document, table
 
     ranked = table.rank(document.of_captures([file], kept=1))
     worst = next((one for one in ranked if not table.is_minor(one)), None)
@@ -98,7 +99,7 @@ def _of_capture(file: str) -> "Recommended":
 
 
 def _of_live() -> "Recommended":
-    from ackwise.diagnosis import recommend
+    from ackwise import recommend
     from ackwise.diagnosis.live import selection
     from ackwise.diagnosis.live.sampler import Sampler
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import Ackwise
 from netns import Namespace, namespace, needs_root
 
-from ackwise.diagnosis import recommend
+from ackwise import recommend
 from ackwise.diagnosis.sentences import SAYINGS
 
 DATA = Path(__file__).parents[1] / "data"
