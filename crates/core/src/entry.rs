@@ -160,13 +160,13 @@ impl Policy {
     }
 
     /// Adds a policy to the list, until the process ends. Err, in words, if it breaks a rule of
-    /// `policy.h` or its name is taken.
+    /// `policy.h`, has another name than this one, or the name is taken.
     ///
     /// # Safety
     ///
     /// `policy` points to a `struct aw_policy` of this version of the core. Whatever it refers to
     /// stays valid and constant.
-    pub unsafe fn add(policy: *const c_void) -> Result<Policy, String> {
+    pub unsafe fn add(policy: *const c_void, name: &str) -> Result<Policy, String> {
         let broken = match aw_policy_validate(policy.cast()) {
             0 => None,
             -1 => Some("name, summary or source is missing, or the name is not one lower-case word"),
@@ -179,8 +179,11 @@ impl Policy {
             return Err(what.into());
         }
         let policy = Policy(&*policy.cast());
-        if Entry::find(policy.name()).is_some() {
-            return Err(format!("the name \"{}\" is taken", policy.name()));
+        if policy.name() != name {
+            return Err(format!("aw_policy_{name} is named \"{}\"", policy.name()));
+        }
+        if Entry::find(name).is_some() {
+            return Err(format!("the name \"{name}\" is taken"));
         }
         ADDED.write().unwrap_or_else(PoisonError::into_inner).push(policy);
         Ok(policy)

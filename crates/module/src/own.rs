@@ -38,9 +38,6 @@ pub fn add_policy(file: &str, name: &str) -> PyResult<()> {
         return Err(last_error());
     }
     // SAFETY: the object was compiled with the core's headers, and is never unloaded.
-    let added = unsafe { Policy::add(policy) }.map_err(EngineError::new_err)?;
-    if added.name() != name {
-        return Err(EngineError::new_err(format!("aw_policy_{name} is named \"{}\"", added.name())));
-    }
+    unsafe { Policy::add(policy, name) }.map_err(EngineError::new_err)?;
     Ok(())
 }

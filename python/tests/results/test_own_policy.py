@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, Ackwise, Said, spawn
 
+from ackwise import engine
+
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 COMPARE = ("compare", "--link", "lan-10m", "--runs", "1", "--duration", "300ms", "--quiet")
 POLICY = """\
@@ -96,6 +98,8 @@ def test_the_policy_is_named_as_the_file(ackwise: Ackwise, tmp_path: Path) -> No
     said = ackwise(*COMPARE, "--policy", policy(tmp_path, "misnamed", named="other"))
     assert said.code == 2
     assert "aw_policy_misnamed" in said.err
+    engine.policies.cache_clear()
+    assert "other" not in {entry["name"] for entry in engine.policies()}
 
 
 def test_no_file_that_others_could_exchange_is_run(ackwise: Ackwise, tmp_path: Path) -> None:
