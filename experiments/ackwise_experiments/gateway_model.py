@@ -3,8 +3,10 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from ackwise import __version__
+from ackwise.cli.gateway.model import share
 from ackwise.errors import EXIT_FAILED
 from ackwise.gateway.model import AccessLink, Prediction, document
 from ackwise.host import files
@@ -24,20 +26,15 @@ def show_sweep(link: AccessLink, figure: str | None, as_json: bool) -> int:
     if figure is not None:
         files.write_whole(figure, drawn(deviation.sweep_figure(predictions), format_of(figure)))
     if as_json:
-        found = {
-            "schema_version": SCHEMA_VERSION,
-            "ackwise_version": __version__,
-            "kind": "gateway-sweep",
-            "points": [document(p) for p in predictions],
-        }
-        print(json.dumps(found, indent=2))
+        _print_json("gateway-sweep", points=[document(p) for p in predictions])
     else:
         print("\n".join(_sweep_lines(predictions)))
     return 0
 
 
-def _share(value: float, of: float) -> str:
-    return f"{100 * value / of:.0f}%"
+def _print_json(kind: str, **parts: Any) -> None:
+    head = {"schema_version": SCHEMA_VERSION, "ackwise_version": __version__, "kind": kind}
+    print(json.dumps(head | parts, indent=2))
 
 
 def _sweep_lines(predictions: Sequence[Prediction]) -> list[str]:
@@ -47,7 +44,7 @@ def _sweep_lines(predictions: Sequence[Prediction]) -> list[str]:
     ]
     for p in predictions:
         cells = [
-            f"{_share(s.up_bps, p.alone.up_bps):>6} /{_share(s.down_bps, p.alone.down_bps):>6}"
+            f"{share(s.up_bps, p.alone.up_bps):>6} /{share(s.down_bps, p.alone.down_bps):>6}"
             for s in (p.fifo, p.separation, p.thinned)
         ]
         advice = (
@@ -68,17 +65,11 @@ def simulate(figure: str | None, as_json: bool) -> int:
     if figure is not None:
         files.write_whole(figure, drawn(deviation.figure(comparison), format_of(figure)))
     if as_json:
-        found = {
-            "schema_version": SCHEMA_VERSION,
-            "ackwise_version": __version__,
-            "kind": "gateway-deviation",
-            "checks": [vars(c) for c in checks],
-            "pairs": {
-                str(segments): {name: [vars(p) for p in pairs] for name, pairs in lines.items()}
-                for segments, lines in comparison.pairs.items()
-            },
+        pairs = {
+            str(segments): {name: [vars(p) for p in found] for name, found in lines.items()}
+            for segments, lines in comparison.pairs.items()
         }
-        print(json.dumps(found, indent=2))
+        _print_json("gateway-deviation", checks=[vars(c) for c in checks], pairs=pairs)
     else:
         table.show_checks(checks, Console())
     return 0 if all(c.passed for c in checks) else EXIT_FAILED

@@ -35,14 +35,15 @@ def _shown(bps: float) -> str:
     return f"{bps / 1e3:,.1f}"
 
 
-def _share(value: float, of: float) -> str:
+def share(value: float, of: float) -> str:
+    """A part of a whole, as text: "45%"."""
     return f"{100 * value / of:.0f}%"
 
 
 def _cell(bps: float | None, solo_bps: float, wide: int) -> str:
     if bps is None:
         return f"{'unknown':>{wide}} {'':>8}"
-    return f"{_shown(bps):>{wide}} {_share(bps, solo_bps):>8}"
+    return f"{_shown(bps):>{wide}} {share(bps, solo_bps):>8}"
 
 
 def _model_lines(p: "Prediction") -> list[str]:
