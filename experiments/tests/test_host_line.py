@@ -7,9 +7,11 @@ import pytest
 from netns import NEEDS_ROOT
 
 from ackwise.cli import main as cli
+from ackwise_experiments.runner import Runner
 from ackwise_experiments.separation import host as host_separation
-from ackwise_experiments.separation import testbed
+from ackwise_experiments.separation import host_cells, testbed
 from ackwise_experiments.separation.access import ADSL, HOME, AccessLine, shaped
+from ackwise_experiments.separation.cells import CHOSEN, Cell
 from ackwise_experiments.separation.paper import FIFO, UP
 
 pytestmark = [*NEEDS_ROOT, pytest.mark.slow]
@@ -41,3 +43,17 @@ def test_without_rights_nothing_is_begun(
     monkeypatch.setattr("ackwise.host.rights.missing_capabilities", lambda: ["CAP_NET_ADMIN"])
     assert cli.main(["reproduce", "separation", "--on", "host"]) == 2
     assert "needs root (missing: CAP_NET_ADMIN); run it with sudo" in capsys.readouterr().err
+
+
+@pytest.mark.real_time
+def test_a_cell_is_measured_without_and_with_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_cells, "SECONDS", 8.0)
+    monkeypatch.setattr(host_cells, "SETTLED_SECONDS", 3.0)
+    (found,) = host_cells.compared(Runner(workers=1), [Cell("20/1", 5.0, "cubic", 8, "both", "")])
+    assert found.cell == Cell("20/1", 0.0, "cubic", 1, "both", CHOSEN)
+    for run in (found.without, found.gateway):
+        assert 0 < run.down_bps < 20e6
+        assert 0 < run.up_bps < 1e6
+        assert run.ping_p50_ns
+    # in one FIFO ACKs wait behind the upload, or push it out
+    assert found.gateway.down_bps > 1.5 * found.without.down_bps

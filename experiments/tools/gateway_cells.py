@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""The gateway against no gateway: throughput and latency of each cell, in the lab.
+"""The gateway against no gateway: throughput and latency of each cell, in the lab or on this host.
 
     python gateway_cells.py                              the default cells
     python gateway_cells.py --page docs/findings/gateway-cells.md    also writes them there
     python gateway_cells.py --lines 300/10,20/1 --rtts 5 --leaves pfifo_head_drop+pfifo
     python gateway_cells.py --all --json cells.json      the full product: days
+    sudo python gateway_cells.py --on host               this kernel, in real time: half an hour
 
 An option that names an axis replaces the default cells by a product: axes not named keep one value
 each (CUBIC, one flow, the leaves that `up` chooses) or all of theirs (lines, RTTs, directions). Raw
 results are kept in a folder, so a cut run continues where it stopped. Needs the lab's stock kernel
-(`ackwise lab build --stock`).
+(`ackwise lab build --stock`). On this host there is no delay but the queues', no flow but one each
+way, and no leaf but those that `up` chooses on its kernel.
 
 A page's table stands between `<!-- generated: cells -->` and `<!-- end of cells -->`, or with
 another name that --part gives.
@@ -18,6 +20,7 @@ Exit code 1 when a cell falls by more than 2%.
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -28,7 +31,8 @@ from ackwise.host import files
 from ackwise.lab import build
 from ackwise.results.progress import progress_bar
 from ackwise_experiments.lab_runner import LabRunner
-from ackwise_experiments.separation import cells
+from ackwise_experiments.runner import Runner
+from ackwise_experiments.separation import cells, host_cells
 from ackwise_experiments.separation.cells import CHOSEN, HARM_PERCENT, Cell, Compared, Measured
 
 COLUMNS = (
@@ -79,9 +83,14 @@ def summary(found: Sequence[Compared]) -> str:
     """One sentence for each verdict."""
     worst = min(found, key=lambda one: one.percent)
     counts = {name: sum(one.verdict == name for one in found) for name in ("ok", "traded", "harm")}
+    least = (
+        f"the largest fall is {-worst.percent:.1f}%"
+        if worst.percent < 0
+        else f"no cell falls, the smallest gain is {worst.percent:.1f}%"
+    )
     return (
         f"{len(found)} cells: {counts['ok']} ok, {counts['traded']} traded, {counts['harm']} with "
-        f"harm; the largest fall is {-worst.percent:.1f}%, the bound {HARM_PERCENT:g}%."
+        f"harm; {least}, the bound {HARM_PERCENT:g}%."
     )
 
 
@@ -153,11 +162,28 @@ def chosen(args: argparse.Namespace) -> list[Cell]:
     return made
 
 
+def in_lab(wanted: Sequence[Cell], args: argparse.Namespace) -> tuple[str, list[Compared]]:
+    """The kernel's name, and its cells."""
+    keep = args.results or files.cache_folder() / "results"
+    kernel = build.find(files.cache_folder(), stock=True)
+    with progress_bar(True) as show:
+        runner = LabRunner(kernel, workers=args.jobs, keep=keep, on_progress=show)
+        return kernel.label, cells.compared(runner, wanted)
+
+
+def on_host(wanted: Sequence[Cell]) -> tuple[str, list[Compared]]:
+    """The same, of this host."""
+    with progress_bar(True) as show:
+        found = host_cells.compared(Runner(workers=1, on_progress=show), wanted)
+    return f"Linux {os.uname().release}, in real time", found
+
+
 def main() -> int:
     """Exit code 1 when a cell falls by more than the bound."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     for axis in ("lines", "rtts", "leaves", "controls", "flows", "directions"):
         parser.add_argument(f"--{axis}", type=_axis, metavar="A,B")
+    parser.add_argument("--on", choices=("lab", "host"), default="lab")
     parser.add_argument("--all", action="store_true", help="the full product")
     parser.add_argument("--list", action="store_true", help="name the cells and run nothing")
     parser.add_argument("--jobs", type=int, help="runs at the same time")
@@ -175,20 +201,16 @@ def main() -> int:
         page = args.page.read_text(encoding="utf-8") if args.page else ""
         if args.page:
             renewed(page, args.part, "")  # before hours of runs
-        keep = args.results or files.cache_folder() / "results"
-        kernel = build.find(files.cache_folder(), stock=True)
-        with progress_bar(True) as show:
-            runner = LabRunner(kernel, workers=args.jobs, keep=keep, on_progress=show)
-            found = cells.compared(runner, wanted)
+        label, found = on_host(wanted) if args.on == "host" else in_lab(wanted, args)
     except (InputError, RunError, OSError) as problem:
         print(f"gateway_cells: {problem}", file=sys.stderr)
         return 2
     print(table(found), summary(found), sep="\n")
     if args.page:
-        part = f"{kernel.label}: {summary(found)}\n\n{table(found)}"
+        part = f"{label}: {summary(found)}\n\n{table(found)}"
         args.page.write_text(renewed(page, args.part, part), encoding="utf-8")
     if args.json:
-        args.json.write_text(json.dumps(document(found, kernel.label), indent=1) + "\n")
+        args.json.write_text(json.dumps(document(found, label), indent=1) + "\n")
     return 1 if any(one.verdict == "harm" for one in found) else 0
 
 
