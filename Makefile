@@ -25,12 +25,12 @@ WITH_KERNEL := $(filter yes,$(KERNEL))
 .PHONY: setup
 setup: ## install what building and running needs (Debian packages, .venv)
 	@tools/setup.sh build record
-	@$(MAKE) $(VENV)/ready
+	@$(MAKE) $(VENV)/build
 
 .PHONY: setup-test
 setup-test: ## also what tests need
 	@tools/setup.sh build record test $(if $(WITH_KERNEL),lab-source lab-build lab-run check)
-	@$(MAKE) $(VENV)/ready $(PACKAGES) $(WHEELHOUSE)/ready
+	@$(MAKE) $(addprefix $(VENV)/,build dev docs fuzz) $(WHEELHOUSE)/ready
 	@cargo fetch --quiet --locked
 	@cargo fetch --quiet --locked --manifest-path crates/capture/fuzz/Cargo.toml
 
@@ -43,24 +43,18 @@ setup-lint: ## also what lints need
 setup-bench: ## also what ackwise is measured against
 	@tools/setup.sh bench || echo "bench: measures without what is missing"
 
-# What building and running needs; then, an extra of pyproject.toml each: what linting and testing, the site, and
-# fuzzing need.
-PACKAGES := $(addprefix $(VENV)/,dev docs fuzz)
-$(VENV)/ready: pyproject.toml requirements.lock
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python tools/pins.py build > $(VENV)/pins.txt
-	@echo "installing $$(grep -c == $(VENV)/pins.txt) Python packages into $(VENV)"
-	$(BIN)/pip install -q --require-hashes --no-deps -r $(VENV)/pins.txt
-	touch $@
+# What building and running, linting and testing, the site, and fuzzing need: an extra of pyproject.toml each.
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
 
-$(PACKAGES): $(VENV)/%: pyproject.toml requirements.lock | $(VENV)/ready
+$(addprefix $(VENV)/,build dev docs fuzz): $(VENV)/%: pyproject.toml requirements.lock | $(BIN)/python
 	$(BIN)/python tools/pins.py $* > $(VENV)/pins-$*.txt
 	@echo "installing $$(grep -c == $(VENV)/pins-$*.txt) Python packages into $(VENV)"
 	$(BIN)/pip install -q --require-hashes --no-deps -r $(VENV)/pins-$*.txt
 	touch $@
 
 # Fetched once, so that the test of the wheel needs no network.
-$(WHEELHOUSE)/ready: pyproject.toml requirements.lock | $(VENV)/ready
+$(WHEELHOUSE)/ready: pyproject.toml requirements.lock | $(BIN)/python
 	mkdir -p $(WHEELHOUSE)
 	$(BIN)/python tools/pins.py > $(WHEELHOUSE)/pins.txt
 	$(BIN)/pip download -q --require-hashes --no-deps -d $(WHEELHOUSE) -r $(WHEELHOUSE)/pins.txt
