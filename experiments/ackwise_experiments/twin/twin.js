@@ -51,10 +51,13 @@ function drawFigures(text) {
 }
 
 // Divergences up to a time: one that the plot does not reach would stand in an empty area.
-const lines = ({ divergences }, most_us = Infinity) => ({
-  shapes: divergences.filter((p) => p.us <= most_us).map((p) => ({ type: "line", xref: "x", yref: "paper", x0: p.us / 1e3, x1: p.us / 1e3, y0: 0, y1: 1, line: { color: "var(--soft)", width: 1, dash: "dot" } })),
-  annotations: divergences.filter((p) => p.us <= most_us).map((p, i) => ({ xref: "x", yref: "paper", x: p.us / 1e3, y: 1, text: p.how, showarrow: false, xanchor: i ? "left" : "right", yanchor: "bottom" })),
-});
+const lines = ({ divergences }, most_us = Infinity) => {
+  const shown = divergences.filter((p) => p.us <= most_us);
+  return {
+    shapes: shown.map((p) => ({ type: "line", xref: "x", yref: "paper", x0: p.us / 1e3, x1: p.us / 1e3, y0: 0, y1: 1, line: { color: "var(--soft)", width: 1, dash: "dot" } })),
+    annotations: shown.map((p, i) => ({ xref: "x", yref: "paper", x: p.us / 1e3, y: 1, text: p.how, showarrow: false, xanchor: i ? "left" : "right", yanchor: "bottom" })),
+  };
+};
 
 function markers(name, symbol, x, y, which, style) {
   return { type: "scatter", mode: "markers", name, x: which.map((i) => x[i]), y: which.map((i) => y[i]), marker: { symbol, ...style } };

@@ -173,7 +173,7 @@ def _replay_settings(paths: tuple[str, ...], what_if: _WhatIf) -> "ReplaySetting
         )
     if paths == (engine.STDIN,):
         raise InputError(f"{asked}: the capture is read twice; give a file instead of -")
-    chosen = options.policies_of(what_if.policy, files=False)
+    chosen = options.policies_of(what_if.policy, files=True)
     if all(one.label != policy.STOCK for one in chosen):
         chosen.insert(0, policy.parse(policy.STOCK, "--policy"))
     return replays.ReplaySettings(

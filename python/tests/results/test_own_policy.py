@@ -63,13 +63,18 @@ def test_a_copy_of_a_policy_acts_as_that_policy(tmp_path: Path) -> None:
     assert means[0]["segments_per_ack"] > 2
 
 
-def test_it_runs_in_a_replay(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "known"),
+    [("replay", ["captured"]), ("diagnose", ["captured", "linux"])],
+)
+def test_it_runs_on_a_capture(tmp_path: Path, command: str, known: list[str]) -> None:
     file = policy(tmp_path, "mine")
     capture = str(ROOT / "python/ackwise/captures/bulk.pcap")
-    said = apart("replay", capture, "--policy", file, "--json", "-", "--quiet")
+    said = apart(command, capture, "--policy", file, "--json", "-", "--quiet")
     assert said.code == 0, said.err
-    cells = json.loads(said.out)["directions"][0]["cells"]
-    assert [cell["policy"] for cell in cells] == ["captured", "mine"]
+    document = json.loads(said.out)
+    cells = document.get("replay", document)["directions"][0]["cells"]
+    assert [cell["policy"] for cell in cells] == [*known, "mine"]
 
 
 @pytest.mark.parametrize(
