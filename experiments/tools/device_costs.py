@@ -5,7 +5,7 @@
     python device_costs.py --predict [MACHINE...]    golden/device/predicted.csv, half an hour
     python device_costs.py                            the costs, from measured.csv
     python device_costs.py --links                    writes them into the links
-    python device_costs.py --busy POLICY [...]        prints what policies cost a busy machine
+    python device_costs.py --busy POLICY [...]        policies on a busy machine, beside stock
 
 Runs of ackwise's device (`ackwise device build` first) with linux/profile, a plugin of QEMU that
 counts instructions by what the kernel does. A row of measured.csv is a run and an activity, with
@@ -515,21 +515,31 @@ BUSY = {
 }
 
 
+# One run says little: a little more or less RTT moves the end of slow start and which packets meet.
+BUSY_RTTS_US = (9_400, 9_800, 10_200, 10_600)
+
+
 def busy(machine: str, policies: Sequence[str]) -> None:
-    """Prints instructions for each segment received, by what for, with the kernel's own thinning
-    of ACKs."""
-    print(machine, "segments/ACK", *BUSY, "in all", sep="  ")
-    for policy_name in policies:
-        plan = PlannedRun(policy_name, 10_000, 3.0, exact=False)
-        run = {row.activity: row for row in measure(machine, [plan])}
-        segments = run["segments"].times
-        each = [
-            sum(run[activity].instructions for activity in activities) / segments
-            for activities in BUSY.values()
-        ]
-        whole = run["total"].instructions / segments
-        cells = (f"{value:8.0f}" for value in (*each, whole))
-        print(f"{policy_name:20} {segments / run['acks'].times:6.1f}", *cells, flush=True)
+    """Prints goodput beside stock's, with twice its standard error, and instructions for each
+    segment received, by what for; means of runs with the kernel's own thinning of ACKs."""
+    print(machine, "Mbit/s", "%", "+-", "segments/ACK", *BUSY, "in all", "one ACK", sep="  ")
+    stock: list[float] = []
+    for policy_name in (STOCK.policy, *policies):
+        rates, cells = [], []
+        for rtt_us in BUSY_RTTS_US:
+            plan = PlannedRun(policy_name, rtt_us, 3.0, exact=False)
+            run = {row.activity: row for row in measure(machine, [plan])}
+            segments, acks = run["segments"].times, run["acks"].times
+            rates.append(run["kib"].times * 8192 / 3e6)
+            each = [sum(run[a].instructions for a in of) / segments for of in BUSY.values()]
+            whole = run["total"].instructions / segments
+            cells.append((segments / acks, *each, whole, run["send_ack"].instructions / acks))
+        stock = stock or rates
+        beside = 100 * (np.array(rates) / np.array(stock) - 1)
+        error = 2 * np.std(beside, ddof=1) / len(rates) ** 0.5
+        told = " ".join(f"{value:8.1f}" for value in np.mean(cells, axis=0))
+        rate, gain = np.mean(rates), np.mean(beside)
+        print(f"{policy_name:20} {rate:6.1f} {gain:+5.2f} {error:4.2f} {told}", flush=True)
 
 
 def main() -> int:
