@@ -54,6 +54,8 @@ def test_the_two_runs_of_a_cell_differ_in_the_uplinks_queues_alone() -> None:
     assert {group["sender"]["congestion_control"] for group in bare["groups"]} == {"bbr"}
     assert (bare["down"]["rate_bps"], bare["up"]["rate_bps"]) == (100_000_000, 4_000_000)
     assert bare["down"]["delay_ns"] + bare["up"]["delay_ns"] == 10_000_000
+    (acks,) = (one for one in lines if "classid ac:10" in one and one.startswith("class"))
+    assert "rate 600000bit" in acks
     kinds = [line.split("handle")[1].split()[1] for line in lines if "parent ac:" in line and
              line.startswith("qdisc")]  # fmt: skip
     assert kinds == ["pfifo_head_drop", "fq_codel"]

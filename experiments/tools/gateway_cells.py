@@ -4,6 +4,7 @@
     python gateway_cells.py                              the default cells
     python gateway_cells.py --page docs/findings/gateway-cells.md    also writes them there
     python gateway_cells.py --lines 300/10,20/1 --rtts 5 --leaves pfifo_head_drop+pfifo
+    python gateway_cells.py --leaves chosen,chosen@30    with 30% of the uplink guaranteed to ACKs
     python gateway_cells.py --all --json cells.json      the full product: days
     sudo python gateway_cells.py --on host               this kernel, in real time: half an hour
 
@@ -21,6 +22,7 @@ Exit code 1 when a cell falls by more than 2%.
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -138,7 +140,8 @@ def chosen(args: argparse.Namespace) -> list[Cell]:
     }
     for name, (values, known) in named.items():
         for value in values or ():
-            if name != "lines" and value not in known:
+            bare = re.sub("@[1-9][0-9]?$", "", value) if name == "leaves" else value
+            if name != "lines" and bare not in known:
                 raise InputError(f"--{name}: {value} is not one of {', '.join(known)}")
     if not any((args.rtts, args.flows, *(values for values, _ in named.values()))):
         return cells.default_cells()

@@ -48,7 +48,8 @@ Verdict = Literal["ok", "traded", "harm"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One comparison. `line`: Mbit/s down/up; `leaves`: CHOSEN, or ACK leaf+data leaf."""
+    """One comparison. `line`: Mbit/s down/up; `leaves`: CHOSEN, or ACK leaf+data leaf; with @ and a
+    number, that many percent of the uplink are guaranteed to ACKs."""
 
     line: str
     rtt_ms: float
@@ -158,13 +159,15 @@ def gateway_lines(cell: Cell) -> list[str]:
     if cell.leaves == CAKE_ALONE:
         return [f"qdisc add dev PORT root cake bandwidth {up_bps}bit besteffort ack-filter"]
     ack_leaf = data_leaf = None
-    if cell.leaves != CHOSEN:
-        ack_leaf, data_leaf = map(LeafChoice, cell.leaves.split("+"))
+    leaves, _, guarantee = cell.leaves.partition("@")
+    if leaves != CHOSEN:
+        ack_leaf, data_leaf = map(LeafChoice, leaves.split("+"))
     settings = settle(
         Request(
             "PORT",
             Access(down_bps, up_bps),
             framing=Framing.ETHERNET,
+            ack_guarantee_bps=up_bps * int(guarantee) // 100 if guarantee else None,
             ack_leaf=ack_leaf,
             data_leaf=data_leaf,
             burst_ns=tree.BURST_NS,
