@@ -248,12 +248,14 @@ impl<O: Observer> Flow<O> {
         let ends = [0, 1].map(|e| {
             let half = &self.halves[e];
             let (nxt, una) = half.highest();
+            let peer = &self.halves[1 - e];
             End {
                 time_ns: end_ns,
                 first: half.first(),
                 nxt,
                 una,
                 is_answered: half.is_answered,
+                peer_bytes: peer.first().map_or(0, |first| peer.highest().0.saturating_sub(first)),
                 mss_bytes: half.mss_bytes(),
                 distance_ns: [distances_ns[e], distances_ns[1 - e]],
                 ecn: self.ecn(),

@@ -37,6 +37,8 @@ pub struct End {
     pub una: u64,
     /// Whether the receiver acknowledged anything.
     pub is_answered: bool,
+    /// Bytes of data and FIN that the receiver sent itself.
+    pub peer_bytes: u64,
     /// Payload of a full segment on the wire, bytes.
     pub mss_bytes: u32,
     /// Minimum RTT between the capture point and the data sender, then the receiver; nanoseconds.

@@ -5,7 +5,7 @@
 use ackwise_capture::tcp_flag::{ACK, FIN, PSH, SYN};
 use ackwise_capture::write::{too_big, PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
-use ackwise_diagnose::limits::{Limit, MtuSign};
+use ackwise_diagnose::limits::{Because, Confidence, Doubt, Limit, MtuSign};
 use ackwise_diagnose::{diagnose, Connection, Effort};
 use ackwise_link as _;
 use std::net::SocketAddr;
@@ -684,4 +684,58 @@ fn messages_that_grant_nothing_are_no_window() {
         let judged = &found.halves[SERVER].limits;
         assert_eq!(time_ms(&found, SERVER, Limit::ApplicationWindow), 0, "at {place}: {judged:?}");
     }
+}
+
+/// Requests in two writes of a short head and a body, each answered; Nagle's algorithm may hold back the
+/// body's short end until the head is acknowledged.
+fn in_two_writes(rtt_ms: u64, segments: u32, is_held: bool) -> Talk {
+    let mut talk = Talk::new(rtt_ms);
+    talk.stamps = true;
+    let mut now_ns = talk.open();
+    for _ in 0..12 {
+        let head_ns = talk.data(now_ns, CLIENT, 180);
+        talk.ack(head_ns + HOST_NS, SERVER);
+        let full_ns = match segments {
+            0 => head_ns,
+            n => talk.acked_data(now_ns + PACKET_NS, CLIENT, n * MSS, 0),
+        };
+        let acked_ns = head_ns + talk.rtt_ns / 2 + 2 * HOST_NS;
+        let end_ns = if is_held { acked_ns } else { full_ns - talk.rtt_ns / 2 + PACKET_NS };
+        let came_ns = talk.data(end_ns, CLIENT, 300);
+        now_ns = talk.data(came_ns + HOST_NS, SERVER, 60) + HOST_NS;
+    }
+    talk
+}
+
+#[test]
+fn a_short_end_that_waits_for_an_ack_in_time_is_nagles_unless_short_segments_leave_freely() {
+    for (rtt_ms, segments) in [(2, 0), (2, 6), (12, 1), (40, 0), (90, 7)] {
+        for place in PLACES {
+            let what = format!("{rtt_ms} ms, {segments} segments, at {place}");
+            let held = in_two_writes(rtt_ms, segments, true).diagnosis(place);
+            let limits = &held.halves[CLIENT].limits;
+            assert!(limits.held.waits >= 10, "{what}: {:?}", limits.held);
+            mostly(&held, CLIENT, Limit::AckStall, 0.3, &what);
+            let free = in_two_writes(rtt_ms, segments, false).diagnosis(place);
+            assert_eq!(free.halves[CLIENT].limits.held.waits, 0, "{what}");
+            assert_eq!(time_ms(&free, CLIENT, Limit::AckStall), 0, "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_request_that_nobody_answers_shows_no_limit_away_from_its_sender() {
+    let asked = |flags: u16, place: u64| {
+        let mut talk = Talk::new(40);
+        let now_ns = talk.open();
+        talk.lose(now_ns, CLIENT, 106, PSH | flags, Loss::None);
+        talk.received[SERVER].push((now_ns + 20 * MS, talk.next[CLIENT]));
+        talk.ack(now_ns + 20 * MS + HOST_NS, SERVER);
+        talk.diagnosis(place).halves[CLIENT].limits.clone()
+    };
+    let away = asked(0, 100);
+    assert_eq!((away.confidence, away.refuted[0].because), (Confidence::Undecided, Because::Unfinished));
+    let here = asked(0, 0);
+    assert!(here.confidence == Confidence::Likely && here.doubts.contains(&Doubt::Unfinished));
+    assert_eq!(asked(FIN, 100).confidence, Confidence::Sure);
 }

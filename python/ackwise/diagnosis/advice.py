@@ -431,7 +431,16 @@ def _slow_start(transfer: Transfer) -> Advice:
 def _stall(transfer: Transfer) -> Advice:
     stalls = transfer.judgment["stalls_ns"]
     kind = max(stalls, key=lambda k: stalls[k]) if stalls else "nagle"
-    count_s = sum(stalls.values()) / 1e9
+    count_s = sum(stalls.values()) / NS
+    held = transfer.judgment["held"]
+    if held["ns"] > _MOSTLY * NS * count_s:
+        return Advice(
+            "the short end of a message waits until the short segment before it is acknowledged "
+            f"(Nagle's algorithm): {_times(held['waits'], held['ns'] / NS / held['waits'])}",
+            SENDER,
+            _plain(SAYINGS["ack-stall"].remedy),
+            NODELAY,
+        )
     if kind == "nagle":
         return Advice(
             "a short segment waits for the ACK of the previous one, which the receiver delays: "

@@ -149,6 +149,8 @@ CONTRADICTIONS = {
     "far-from-receiver": "the capture was taken at the sender",
     "packets-vanished": "the numbers of its IP packets show more, which never arrived, as behind a "
     "hop with a smaller MTU",
+    "unfinished": "the sender had not closed, nobody had answered, and what it sent next did not "
+    "arrive here, as behind a hop with a smaller MTU, or was nothing",
 }
 
 # Why a verdict is not sure, and what would tell it from another: limits/confidence.rs.
@@ -161,6 +163,8 @@ DOUBTS = {
     "no-handshake": "the handshake is not in the capture",
     "few-pauses": "with few pauses",
     "no-queue": "without a queue that stands",
+    "uneven-rate": "at an uneven rate",
+    "unfinished": "only its start is in the capture",
 }
 EVIDENCE = {
     "capture-at-sender": "a capture at the sender tells",

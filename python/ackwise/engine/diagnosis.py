@@ -207,6 +207,7 @@ class Judgment(TypedDict):
     flight_max_bytes: int
     answers: Answers
     blocks: Blocks
+    held: Answers
     path_mtu: PathMtu | None
     next_limits_bps: NotRequired[dict[str, float]]
 

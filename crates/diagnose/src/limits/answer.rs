@@ -85,6 +85,7 @@ mod tests {
             nxt: 1,
             una: 1,
             is_answered: true,
+            peer_bytes: 0,
             mss_bytes: 1448,
             distance_ns: [Some(50 * MS), answered_ns],
             ecn: None,

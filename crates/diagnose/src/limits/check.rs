@@ -106,8 +106,18 @@ impl Figures<'_> {
 
     fn no_late_ack(&self) -> bool {
         let late_ns = self.half.acking.newest_ns.max().unwrap_or(0);
-        late_ns < DELAYED_ACK_NS
-            || self.share.ns > self.half.counts.acks.advancing * (LATE_ACK_MAX_NS + self.rtt_ns())
+        let each_ns = if late_ns < DELAYED_ACK_NS { 0 } else { LATE_ACK_MAX_NS + self.rtt_ns() };
+        // Intervals are given to the limit with most of them.
+        self.share.ns > 2 * self.judgment().held.ns + self.half.counts.acks.advancing * each_ns
+    }
+
+    /// Whether a sender elsewhere may have sent more than arrived.
+    fn is_unfinished(&self) -> bool {
+        let is_away = self.end.distance_ns[0] > self.end.distance_ns[1];
+        is_away
+            && 2 * self.share.ns > self.whole_ns()
+            && self.half.counts.sent.fin_packets == 0
+            && self.end.peer_bytes == 0
     }
 
     /// Packets that a timer may have sent.
@@ -151,8 +161,9 @@ const fn rule(limit: Limit, because: Because, is_broken: fn(&Figures<'_>) -> boo
 
 /// The first broken row of a limit counts.
 #[rustfmt::skip]
-const RULES: [Rule; 17] = [
+const RULES: [Rule; 18] = [
     rule(Limit::Handshake, Because::HandshakeWasShorter, |f| f.handshake_was_shorter()),
+    rule(Limit::Handshake, Because::Unfinished, |f| f.is_unfinished()),
     rule(Limit::SlowStart, Because::GrewTooLittle, |f| f.grew_too_little()),
     rule(Limit::CongestionWindow, Because::NothingLost, |f| is_lossless(f.half, f.end)),
     rule(Limit::Policer, Because::NothingLost, |f| is_lossless(f.half, f.end)),
@@ -217,6 +228,7 @@ pub(super) mod tests {
             nxt: 0,
             una: 0,
             is_answered: true,
+            peer_bytes: 0,
             mss_bytes: MSS as u32,
             distance_ns: [Some(MS), Some(24 * MS)],
             ecn: Some(Ecn::Classic),
@@ -226,6 +238,7 @@ pub(super) mod tests {
         let mut half = All::default().finish(&end);
         let sent = &mut half.counts.sent;
         sent.retransmissions.timeout = 4;
+        sent.fin_packets = 1;
         sent.recoveries.timeout = 4;
         half.counts.acks.advancing = 100;
         half.counts.acks.piggybacked = 4;
@@ -257,8 +270,12 @@ pub(super) mod tests {
     type Change = fn(&mut Half, &mut End);
 
     /// What breaks each rule, alone.
-    const BREAKS: [(Limit, Because, Change); 21] = [
+    const BREAKS: [(Limit, Because, Change); 22] = [
         (Limit::Handshake, Because::HandshakeWasShorter, |h, _| held(h, Limit::Handshake, 88 * MS)),
+        (Limit::Handshake, Because::Unfinished, |h, e| {
+            h.counts.sent.fin_packets = 0;
+            e.distance_ns = [Some(25 * MS), Some(MS / 10)];
+        }),
         (Limit::SlowStart, Because::GrewTooLittle, |h, _| held(h, Limit::SlowStart, 2 * SECOND)),
         (Limit::CongestionWindow, Because::NothingLost, |h, _| h.counts.sent.retransmissions.timeout = 0),
         (Limit::Policer, Because::NothingLost, |h, _| h.counts.sent.retransmissions.timeout = 0),

@@ -24,6 +24,9 @@ const EVENTS: u64 = 3;
 const LOST: f64 = 0.002;
 /// Share by which a standing queue lengthens the mean RTT.
 const QUEUE: f64 = 0.2;
+/// Maximum ratio of a transfer's highest rate over several RTTs to that through its link. It is 1.4 where
+/// the link is shared.
+const EVEN: f64 = 1.5;
 /// Minimum number of losses of a policer (see `policer.rs`).
 const POLICED: u64 = 12;
 /// Minimum share of an application's time in pauses with nothing in flight.
@@ -82,7 +85,7 @@ impl Verdict<'_> {
         match self.limit {
             Limit::CongestionWindow | Limit::Policer => sent.recoveries.total(),
             Limit::Timeout => sent.retransmissions.total() + sent.window_probes,
-            Limit::AckStall => self.late_acks(),
+            Limit::AckStall => self.late_acks() + self.judgment().held.waits,
             _ => u64::MAX,
         }
     }
@@ -100,6 +103,32 @@ impl Verdict<'_> {
         let Judgment { answers, blocks, .. } = self.judgment();
         let paused_ns = self.half.rate.idle.total_ns + answers.ns + blocks.ns;
         (paused_ns as f64) < PAUSES * self.share.ns as f64
+    }
+
+    /// Whether more passed for a while than a link that is always busy would carry.
+    fn is_uneven(&self) -> bool {
+        let bytes_per_s = self.share.bytes as f64 * 1e9 / self.share.ns.max(1) as f64;
+        self.judgment().sustained_bytes_per_s > EVEN * bytes_per_s
+    }
+
+    fn is_unfinished(&self) -> bool {
+        self.half.counts.sent.fin_packets == 0 && self.end.peer_bytes == 0
+    }
+
+    /// Whether silences may be those of timers: of packets lost before the capture point, or after the
+    /// last that arrived.
+    fn may_hide_timers(&self) -> bool {
+        let sent = &self.half.counts.sent;
+        let silent_ns =
+            self.end.time_ns.saturating_sub(self.half.rate.last_data_ns.unwrap_or(self.end.time_ns));
+        let ends_in_silence = sent.fin_packets == 0 && 2 * silent_ns > self.share.ns;
+        sent.retransmissions.total() > 0 && (!self.is_at_sender() || self.has_lost_before())
+            || ends_in_silence && !self.is_at_sender()
+    }
+
+    /// Whether the stalls were no delayed ACKs, but RTTs.
+    fn waits_for_prompt_acks(&self) -> bool {
+        2 * self.judgment().held.ns > self.share.ns
     }
 
     fn lost_packets(&self) -> bool {
@@ -153,7 +182,7 @@ impl<T: Copy> Row<T> {
 }
 
 #[rustfmt::skip]
-const DOUBTS: [Row<Doubt>; 8] = [
+const DOUBTS: [Row<Doubt>; 10] = [
     row(&[], Doubt::AnotherIsClose, |v| v.another_is_close()),
     row(&[], Doubt::LostPackets, |v| v.lost_packets()),
     row(STEADY, Doubt::FewRtts, |v| v.share.ns < RTTS * v.rtt_ns()),
@@ -161,6 +190,8 @@ const DOUBTS: [Row<Doubt>; 8] = [
     row(EVENTFUL, Doubt::FewEvents, |v| v.events() < EVENTS),
     row(FROM_START, Doubt::NoHandshake, |v| v.end.handshake.is_none()),
     row(&[Limit::SendingApplication], Doubt::FewPauses, |v| v.few_pauses()),
+    row(&[Limit::Handshake, Limit::SlowStart], Doubt::Unfinished, |v| v.is_unfinished()),
+    row(&[Limit::Link], Doubt::UnevenRate, |v| v.is_uneven()),
     row(QUEUED, Doubt::NoQueue, |v| v.queue_share() < QUEUE),
 ];
 
@@ -169,17 +200,19 @@ const fn rival(limit: Limit, told_by: Evidence) -> Rival {
 }
 
 #[rustfmt::skip]
-const RIVALS: [Row<Rival>; 10] = [
+const RIVALS: [Row<Rival>; 12] = [
     row(&[Limit::Link], rival(Limit::SendingApplication, Evidence::CountersAtSender), |v| v.queue_share() < QUEUE),
     row(&[Limit::Link], rival(Limit::Processor, Evidence::CaptureAtReceiver), |v| !v.is_at_receiver()),
     row(&[Limit::Link], rival(Limit::Processor, Evidence::CaptureFromStart), |v| v.is_at_receiver() && v.end.handshake.is_none()),
+    row(&[Limit::Link], rival(Limit::ReturnPath, Evidence::CaptureAtSender), |v| v.is_uneven() && !v.is_at_sender()),
     row(&[Limit::SendBuffer], rival(Limit::SendingApplication, Evidence::CountersAtSender), |_| true),
     row(&[Limit::SendBuffer], rival(Limit::CongestionWindow, Evidence::CountersAtSender), |v| !is_lossless(v.half, v.end)),
     row(&[Limit::CongestionWindow], rival(Limit::Policer, Evidence::SlowerSender), |v| v.half.counts.sent.retransmissions.total() >= POLICED && v.queue_share() < QUEUE),
     row(&[Limit::Policer], rival(Limit::CongestionWindow, Evidence::CaptureAtSender), |v| !v.is_at_sender()),
     row(&[Limit::Timeout], rival(Limit::SendingApplication, Evidence::CaptureAtSender), |v| !v.is_at_sender() || v.has_lost_before()),
     row(&[Limit::SendingApplication], rival(Limit::SendBuffer, Evidence::CountersAtSender), |v| v.few_pauses() && v.fills_a_buffer()),
-    row(&[Limit::SendingApplication], rival(Limit::Timeout, Evidence::CaptureAtSender), |v| (!v.is_at_sender() || v.has_lost_before()) && v.half.counts.sent.retransmissions.total() > 0),
+    row(&[Limit::AckStall], rival(Limit::SendingApplication, Evidence::CountersAtSender), |v| v.waits_for_prompt_acks()),
+    row(&[Limit::SendingApplication], rival(Limit::Timeout, Evidence::CaptureAtSender), |v| v.may_hide_timers()),
 ];
 
 /// Says how sure the verdict is, and what would make it surer.
@@ -221,7 +254,7 @@ mod tests {
 
     type Change = fn(&mut Half, &mut End);
 
-    const RAISES: [(Limit, Doubt, Change); 9] = [
+    const RAISES: [(Limit, Doubt, Change); 12] = [
         (Limit::Timeout, Doubt::AnotherIsClose, |h, _| h.limits.add(Limit::ReturnPath, 0, 6 * SECOND)),
         (Limit::Timeout, Doubt::LostPackets, |h, _| h.counts.acks.missed_segments = 1),
         (Limit::ReceiveWindow, Doubt::FewRtts, |h, _| held(h, Limit::ReceiveWindow, 499 * MS)),
@@ -240,12 +273,16 @@ mod tests {
         (Limit::ReceiveWindow, Doubt::NoHandshake, |_, e| e.handshake = None),
         (Limit::SendingApplication, Doubt::FewPauses, |h, _| h.rate.idle.total_ns = 7 * SECOND),
         (Limit::ReturnPath, Doubt::NoQueue, |h, _| h.limits.rtt_mean_ns = Some(29 * MS)),
+        (Limit::Handshake, Doubt::Unfinished, |h, _| h.counts.sent.fin_packets = 0),
+        (Limit::SlowStart, Doubt::Unfinished, |h, _| h.counts.sent.fin_packets = 0),
+        (Limit::Link, Doubt::UnevenRate, |h, _| h.limits.sustained_bytes_per_s = 160e3),
     ];
 
     #[test]
     fn a_verdict_is_sure_until_one_figure_speaks_against_it() {
         for (limit, doubt, change) in RAISES {
-            assert_eq!(weighed(limit, |_, _| ()), (Confidence::Sure, vec![], vec![]), "{limit:?}");
+            let (_, doubts, rivals) = weighed(limit, |_, _| ());
+            assert!(doubts.is_empty() && (rivals.is_empty() || limit == Limit::Link), "{limit:?}");
             let (confidence, doubts, _) = weighed(limit, change);
             assert_eq!((confidence, doubts), (Confidence::Likely, vec![doubt]));
         }
@@ -256,9 +293,9 @@ mod tests {
     #[test]
     fn what_looks_the_same_from_here_is_named() {
         let rivals = |limit, change: Change| weighed(limit, change).2;
-        let at_receiver: Change = |_, e| e.distance_ns = [Some(24 * MS), Some(MS / 10)];
+        const AT_RECEIVER: Change = |_, e| e.distance_ns = [Some(24 * MS), Some(MS / 10)];
         assert_eq!(rivals(Limit::Link, |_, _| ()), [Limit::Processor]);
-        assert_eq!(rivals(Limit::Link, at_receiver), []);
+        assert_eq!(rivals(Limit::Link, AT_RECEIVER), []);
         assert_eq!(
             rivals(Limit::Link, |_, e| {
                 e.distance_ns = [Some(24 * MS), Some(MS / 10)];
@@ -269,6 +306,30 @@ mod tests {
         assert_eq!(
             rivals(Limit::Link, |h, _| h.limits.rtt_mean_ns = Some(26 * MS)),
             [Limit::SendingApplication, Limit::Processor]
+        );
+        assert_eq!(
+            rivals(Limit::Link, |h, e| {
+                AT_RECEIVER(h, e);
+                h.limits.sustained_bytes_per_s = 160e3;
+            }),
+            [Limit::ReturnPath]
+        );
+        assert_eq!(rivals(Limit::AckStall, |_, _| ()), []);
+        let prompt: Change = |h, _| h.limits.held.ns = 6 * SECOND;
+        assert_eq!(rivals(Limit::AckStall, prompt), [Limit::SendingApplication]);
+        const SILENT: Change = |h, e| {
+            AT_RECEIVER(h, e);
+            h.counts.sent.retransmissions = Default::default();
+            h.counts.sent.fin_packets = 0;
+            h.rate.last_data_ns = Some(4 * SECOND);
+        };
+        assert_eq!(rivals(Limit::SendingApplication, SILENT), [Limit::Timeout]);
+        assert_eq!(
+            rivals(Limit::SendingApplication, |h, e| {
+                SILENT(h, e);
+                h.counts.sent.fin_packets = 1;
+            }),
+            []
         );
         assert_eq!(
             rivals(Limit::SendBuffer, |h, _| h.counts.sent.retransmissions = Default::default()),
@@ -301,7 +362,7 @@ mod tests {
             (Limit::SendingApplication, Limit::Timeout),
         ] {
             assert_eq!(rivals(limit, |_, _| ()), []);
-            assert_eq!(rivals(limit, at_receiver), [rival]);
+            assert_eq!(rivals(limit, AT_RECEIVER), [rival]);
         }
     }
 

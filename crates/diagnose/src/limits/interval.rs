@@ -51,6 +51,10 @@ pub(super) struct Interval {
     /// sender.
     pub queued_behind: Mean,
     pub queued_before: Mean,
+    /// Minimum queueing delay of data: from the sender to the capture point, and from there to the
+    /// receiver.
+    pub data_before_ns: u64,
+    pub data_behind_ns: u64,
     /// Time for which the receiver's host kept data that its ACK policy would have acknowledged.
     pub kept: Mean,
     /// Bursts of full segments, and those of them that no ACK prompted.
@@ -93,6 +97,8 @@ impl Interval {
             rtt_min_ns: u64::MAX,
             slack_min_bytes: u64::MAX,
             window_min_bytes: u64::MAX,
+            data_before_ns: u64::MAX,
+            data_behind_ns: u64::MAX,
             ..Interval::default()
         }
     }
@@ -139,11 +145,19 @@ impl Interval {
         self.packets += next.packets;
         self.queued_behind.merge(next.queued_behind);
         self.queued_before.merge(next.queued_before);
+        self.data_before_ns = self.data_before_ns.min(next.data_before_ns);
+        self.data_behind_ns = self.data_behind_ns.min(next.data_behind_ns);
         self.kept.merge(next.kept);
         self.bursts += next.bursts;
         self.own_bursts += next.own_bursts;
         self.partial_packets += next.partial_packets;
         self.passed_bytes_per_s = self.passed_bytes_per_s.max(next.passed_bytes_per_s);
+    }
+
+    /// Queueing delay of data that none avoided, as far as timestamps show it.
+    pub fn data_queue_ns(&self) -> u64 {
+        let known = |ns: u64| if ns == u64::MAX { 0 } else { ns };
+        known(self.data_before_ns) + known(self.data_behind_ns)
     }
 
     /// Queueing delay of ACKs on the return path.

@@ -107,6 +107,9 @@ impl Intervals {
         if let (Some(least_ns), Some(queued_ns), true) = (step.least_ns[step.from], step.queued_ns, answers) {
             now.queued_before.add(distance_ns.saturating_sub(least_ns + queued_ns));
         }
+        if let (DataKind::New, Some(queued_ns)) = (data.kind, step.queued_ns) {
+            now.data_before_ns = now.data_before_ns.min(queued_ns);
+        }
         now.flight_max_bytes = now.flight_max_bytes.max(data.sender.flight_bytes(data.end));
         now.slack_min_bytes = now.slack_min_bytes.min(data.sender.slack_bytes(data.end));
         if now.ns() >= length_ns {
@@ -131,6 +134,9 @@ impl Intervals {
         }
         if let Some(queued_ns) = step.queued_ns {
             now.queued_behind.add(queued_ns);
+            if let (Some(rtt_ns), Some(least_ns)) = (ack.rtt_ns(), step.least_ns[step.from]) {
+                now.data_behind_ns = now.data_behind_ns.min(rtt_ns.saturating_sub(least_ns + queued_ns));
+            }
         }
         // What lies above a hole that is filled now arrived long ago.
         let fills_hole = ack.is_recovery && ack.packets > OWED_PACKETS;

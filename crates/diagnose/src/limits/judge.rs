@@ -76,7 +76,12 @@ pub(super) fn judge(
 ) -> Judgment {
     let list = all.all();
     let path = Path::of(list, link, policed_bytes_per_s, has_handshake, at_receiver);
-    let mut judgment = Judgment { answers: waits.answers, blocks: waits.blocks, ..path.figures(list) };
+    let mut judgment = Judgment {
+        answers: waits.answers,
+        blocks: waits.blocks,
+        held: waits.nagle.held,
+        ..path.figures(list)
+    };
     let whole_ns: u64 = list.iter().map(Interval::ns).sum();
     let granted = match waits.has_application_window(whole_ns) {
         true => Limit::ApplicationWindow,

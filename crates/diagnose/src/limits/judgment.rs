@@ -62,6 +62,8 @@ pub struct Judgment {
     pub(crate) stuck_bytes: u32,
     /// Time in sending-application spent waiting until everything sent was acknowledged.
     pub blocks: Blocks,
+    /// Time in ack-stall in which Nagle's algorithm waited for an ACK that was not delayed.
+    pub held: Answers,
     /// The packet sizes of a path MTU black hole; None where the capture shows none.
     pub path_mtu: Option<PathMtu>,
     /// Periods in order of time, without gaps, each with its dominant limit.

@@ -4,7 +4,7 @@
 
 use super::interval::{Interval, Mean, WAITS};
 
-const FIGURES: usize = WAITS + 25;
+const FIGURES: usize = WAITS + 27;
 /// Bytes that tell which figures are not 0.
 const FILLED: usize = FIGURES.div_ceil(8);
 
@@ -96,6 +96,8 @@ fn figures(interval: &Interval, before_ns: u64) -> [u64; FIGURES] {
         i.queued_behind.samples.into(),
         i.queued_before.sum_ns,
         i.queued_before.samples.into(),
+        i.data_before_ns.wrapping_add(1),
+        i.data_behind_ns.wrapping_add(1),
         i.kept.sum_ns,
         i.kept.samples.into(),
         i.bursts.into(),
@@ -107,7 +109,7 @@ fn figures(interval: &Interval, before_ns: u64) -> [u64; FIGURES] {
 }
 
 fn interval(figures: [u64; FIGURES], before_ns: u64) -> Interval {
-    let [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, from, ns, new_bytes, acked_bytes, recoveries, marks, rtt_min, rtt_sum_ns, rtts, flight_max_bytes, slack_min, window_max_bytes, window_min, acks, packets, behind_ns, behind, before_queue_ns, before, kept_ns, kept, bursts, own_bursts, partial_packets, passed_bytes_per_s] =
+    let [w0, w1, w2, w3, w4, w5, w6, w7, w8, w9, w10, from, ns, new_bytes, acked_bytes, recoveries, marks, rtt_min, rtt_sum_ns, rtts, flight_max_bytes, slack_min, window_max_bytes, window_min, acks, packets, behind_ns, behind, before_queue_ns, before, data_before, data_behind, kept_ns, kept, bursts, own_bursts, partial_packets, passed_bytes_per_s] =
         figures;
     let from_ns = before_ns.wrapping_add(from);
     let mean = |sum_ns, samples| Mean { sum_ns, samples: samples as u32 };
@@ -133,6 +135,8 @@ fn interval(figures: [u64; FIGURES], before_ns: u64) -> Interval {
         packets: packets as u32,
         queued_behind: mean(behind_ns, behind),
         queued_before: mean(before_queue_ns, before),
+        data_before_ns: data_before.wrapping_sub(1),
+        data_behind_ns: data_behind.wrapping_sub(1),
         kept: mean(kept_ns, kept),
         bursts: bursts as u32,
         own_bursts: own_bursts as u32,

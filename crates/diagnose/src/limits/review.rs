@@ -38,6 +38,9 @@ pub enum Because {
     FarFromReceiver,
     /// The numbers of IP packets show that more was sent, which never arrived.
     PacketsVanished,
+    /// Neither did the sender close nor its peer answer, and what the sender did next did not reach
+    /// the capture point.
+    Unfinished,
 }
 
 /// A limit that the other figures contradict, and the time it was given.
@@ -84,6 +87,10 @@ pub enum Doubt {
     FewPauses,
     /// The RTT shows no standing queue.
     NoQueue,
+    /// For a while, more passed than while the link was busy.
+    UnevenRate,
+    /// The sender had not closed when the capture ended: it holds only the start.
+    Unfinished,
 }
 
 /// What would tell a limit from those that look like it.

@@ -29,6 +29,9 @@ const WITHIN_NS: u64 = MS / 4;
 /// Number of segments for which a receiver may delay the ACK, with policies that send fewer ACKs.
 const FEW_SEGMENTS: u64 = 4;
 
+/// Initial congestion window, segments (RFC 6928): with fewer in flight, it has room.
+const INITIAL_SEGMENTS: u64 = 10;
+
 /// Number of silences kept until later ones show what they were, and of timers that show it.
 const MAYBE_MOST: usize = 16;
 const TIMERS_LEAST: u64 = 2;
@@ -86,6 +89,62 @@ impl Answers {
     pub(super) fn add(&mut self, ns: u64) {
         self.waits += 1;
         self.ns += ns;
+    }
+}
+
+/// Nagle's algorithm without a delayed ACK: an application writes a message in parts, the first of
+/// which ends with a short segment, and the short end of the last one leaves as that segment is
+/// acknowledged (RFC 9293, 3.7.4).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Nagle {
+    /// Sequence number after the last short segment.
+    short_end: u64,
+    /// What the sender knew to be acknowledged when the last packet left.
+    una: u64,
+    /// Whether no ACK let a packet of this message go so far.
+    is_first_burst: bool,
+    /// Number of short segments that left as the algorithm would let them, and of those that left
+    /// while another one was unacknowledged: then it is off.
+    alike: u64,
+    free: u64,
+    /// Times that it held back the end of a message.
+    pub held: Answers,
+}
+
+impl Nagle {
+    /// Maximum share of segments that leave although it would hold them back, as a divisor.
+    const EXCEPTIONS: u64 = 8;
+
+    /// Whether a packet waited for the ACK of a short segment, and for nothing else.
+    fn holds(&mut self, step: &Step, gap_ns: u64, prompt_ns: u64) -> bool {
+        let (data, sender) = (&step.data, &step.data.sender);
+        let mss_bytes = u64::from(data.mss_bytes);
+        let is_held = self.is_first_burst
+            && (self.una + 1..=sender.una).contains(&self.short_end)
+            && data.end - data.start < mss_bytes
+            && sender.answer.is_none()
+            && sender.since_advance_ns.is_some_and(|ns| ns <= prompt_ns)
+            && data.end - self.una <= INITIAL_SEGMENTS * mss_bytes;
+        self.alike += u64::from(is_held);
+        if is_held && self.free * Self::EXCEPTIONS <= self.alike {
+            self.held.add(gap_ns);
+            return true;
+        }
+        false
+    }
+
+    fn sent(&mut self, step: &Step) {
+        let (data, sender) = (&step.data, &step.data.sender);
+        let is_short = data.end - data.start < u64::from(data.mss_bytes);
+        // Data with a FIN is not held back.
+        let is_free = is_short && sender.una < self.short_end && !step.has(tcp_flag::FIN);
+        self.free += u64::from(is_free && data.kind == DataKind::New);
+        let begins = sender.answer.is_some() || data.since_data_ns.is_none();
+        self.is_first_burst = begins || self.is_first_burst && sender.advances == 0;
+        if is_short {
+            self.short_end = self.short_end.max(data.end);
+        }
+        self.una = sender.una;
     }
 }
 
@@ -219,6 +278,7 @@ pub(super) struct Waits {
     /// Initial value of the sender's timer, if packets before the capture point were lost.
     timer_ns: Option<u64>,
     numbers: Numbers,
+    pub nagle: Nagle,
     maybe: Vec<Maybe>,
     pub unseen: Unseen,
     pub answers: Answers,
@@ -267,6 +327,7 @@ impl Waits {
             _ => return None,
         };
         self.count(step, &waited, gap_ns);
+        self.nagle.sent(step);
         if data.ident.counts && gap_ns >= WITHIN_NS {
             let is_late = own_gap_ns(step, gap_ns) > MIN_RTO_NS;
             self.numbers.count(is_late, data.ident.missing_packets() > 0);
@@ -382,6 +443,10 @@ impl Waits {
             // The sender could have sent when the ACK arrived.
             let before = if was_empty || is_all_acked { application } else { Wait::Room };
             return Waited { until_ack: (before, until_ack_ns), since_ack: (application, since_ack_ns) };
+        }
+        let is_late = is_short && is_all_acked && self.ack_delay_ns >= DELAYED_ACK_NS;
+        if !fills_window && !is_late && self.nagle.holds(step, gap_ns, prompt_ns) {
+            return Waited::whole(Wait::Stall(Stall::Nagle), gap_ns);
         }
         // Nagle's algorithm holds back short segments only.
         if is_all_acked && was_empty && !(is_short && self.ack_delay_ns >= DELAYED_ACK_NS) {

@@ -199,18 +199,31 @@ impl Path {
     }
 
     pub fn has_queue(&self, interval: &Interval) -> bool {
-        self.queue_ns(interval) > (self.rtt_floor_ns / QUEUE_SHARE).max(QUEUE_LEAST_NS)
+        self.stands(self.queue_ns(interval))
+    }
+
+    fn stands(&self, queue_ns: u64) -> bool {
+        queue_ns > (self.rtt_floor_ns / QUEUE_SHARE).max(QUEUE_LEAST_NS)
+    }
+
+    /// Whether data waits, too, on its own way: then the link there is never idle, and faster ACKs
+    /// would only lengthen its queue.
+    fn waits_on_data_path(&self, interval: &Interval) -> bool {
+        self.stands(self.queue_ns(interval).min(interval.data_queue_ns()))
     }
 
     /// Whether ACKs account for most of the RTT above its minimum.
     pub fn waits_in_return(&self, interval: &Interval) -> bool {
-        self.has_queue(interval) && 2 * interval.return_queue_ns() > self.queue_ns(interval)
+        self.has_queue(interval)
+            && 2 * interval.return_queue_ns() > self.queue_ns(interval)
+            && !self.waits_on_data_path(interval)
     }
 
     /// Whether it is half of the RTT or more: whatever window binds would allow twice the rate
     /// without it.
     pub fn return_path_doubles(&self, list: &[Interval], n: usize) -> bool {
-        near_return(list, n).is_some_and(|(rtt_ns, queue_ns)| 2 * queue_ns > rtt_ns)
+        !self.waits_on_data_path(&list[n])
+            && near_return(list, n).is_some_and(|(rtt_ns, queue_ns)| 2 * queue_ns > rtt_ns)
     }
 
     /// Whether ACKs wait so long that the retransmission timer may expire.
