@@ -21,11 +21,9 @@ from ackwise_experiments.stories.path import Box, Packet, Way, segments
 from ackwise_experiments.stories.told import (
     FIRST_DRAW,
     JUDGING,
-    JUDGING2,
-    JUDGING3,
-    SECOND_DRAW,
+    LATER,
+    LATER_DRAWS,
     STORIES,
-    THIRD_DRAW,
     TUNING,
 )
 
@@ -71,13 +69,13 @@ def _is_sealed(packet: Packet) -> bool:
 def test_the_split_is_by_story_and_stays_as_drawn() -> None:
     tuning = {story.name for story in STORIES if story.split == TUNING}
     assert len(tuning) == len(FIRST_DRAW) // 2
-    assert {story.split for story in SECOND_DRAW} == {JUDGING2}
-    assert {story.split for story in THIRD_DRAW} == {JUDGING3}
+    for split, draw in zip(LATER, LATER_DRAWS, strict=True):
+        assert {story.split for story in draw} == {split}
     # as committed before the first capture
     assert {"split-query", "policed", "offload", "reset", "ecn"} <= tuning
     assert not tuning & {"split-response", "bbr", "smb", "handover", "mtu-black-hole"}
     assert {case.story for case in cases() if case.split == TUNING} == tuning
-    for split in (JUDGING, JUDGING2, JUDGING3):
+    for split in (JUDGING, *LATER):
         assert {case.story for case in cases() if case.split == split} == {
             story.name for story in STORIES if story.split == split
         }

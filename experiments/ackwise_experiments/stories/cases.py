@@ -1027,10 +1027,135 @@ def _third_draw() -> list[Case]:
     ]  # fmt: skip
 
 
+def _fourth_draw() -> list[Case]:
+    """Cases of the fourth draw, which no rule was tuned with."""
+    upload = f"-o /dev/null -T {{folder}}/www/large -H Expect: http://{S}:{OTHER}/up"
+    rsync = (
+        f'rsync -e "ssh {_SSH_OPTIONS} -p {SSH}" --whole-file {{folder}}/www/large '
+        f"root@{S}:{{folder}}/copy"
+    )
+    twice = [*_away(1500, 2000), *_away(5500, 2500)]
+    return [
+        *(
+            Case(
+                "fixed-window-copy", number, "receive-window", _POSTGRES,
+                f"timeout 8 psql -q -h {S} -p {POSTGRES} -U postgres -c \"copy (select "  # noqa: S608
+                "repeat('x', 700) from generate_series(1, 1000000)) to stdout\" postgres "
+                "> /dev/null",
+                POSTGRES, way(rtt_ms), way(rtt_ms), prepare=_POSTGRES_FOLDER,
+                sysctls={"net.ipv4.tcp_rmem": f"4096 {size} {size}"},
+            )
+            for number, size, rtt_ms in ((1, 40_000, 60), (2, 131_072, 110))
+        ),
+        *(
+            Case(
+                "slow-log-server", number, "receiving-application",
+                f"exec socat -u TCP-LISTEN:{OTHER},reuseaddr,fork EXEC:'sh {{folder}}/take.sh'",
+                "yes '<14>1 2026-11-27T21:00:00Z host app - - a message of the usual length' | "
+                f"timeout 8 socat -u - TCP:{S}:{OTHER}",
+                OTHER, way(rtt_ms), way(rtt_ms), CLIENT, {"take.sh": take},
+            )
+            for number, take, rtt_ms in (
+                (1, "exec pv -qL 150k > /dev/null", 30),
+                (2, "while test $(head -c 250000 | wc -c) -gt 0; do sleep 0.7; done", 60),
+            )
+        ),
+        *(
+            Case(
+                "bonus-round-trip", number, "ack-stall",
+                _app("sink", port=OTHER, reply=250, of_bytes=sum(map(int, parts.split("+")))),
+                _app("ask", host=S, port=OTHER, seconds=7, parts=parts, answer_bytes=250),
+                OTHER, way(rtt_ms), way(rtt_ms), CLIENT,
+            )
+            for number, parts, rtt_ms in ((1, "350+600", 10), (2, "280+900", 35))
+        ),
+        *(
+            _download(
+                "heartbeat", number, "sending-application", way(rtt_ms), way(rtt_ms),
+                _curl(seconds=9, more="-N"),
+                files={
+                    **nginx(
+                        location=f"proxy_pass http://127.0.0.1:{OTHER}; proxy_buffering off;"
+                    ),
+                    "backend.sh": "read line; printf 'HTTP/1.0 200 OK\\r\\n\\r\\n'; "
+                    f"while head -c {size} /dev/zero; do sleep {pause_s}; done",
+                },
+                serve_also=f"exec socat TCP-LISTEN:{OTHER},fork,reuseaddr "
+                "EXEC:'sh {folder}/backend.sh'",
+            )
+            for number, size, pause_s, rtt_ms in ((1, 14, 0.5, 25), (2, 4000, 1.5, 120))
+        ),
+        *(
+            Case(
+                "capped-upload", number, "sending-application", _app("sink", port=OTHER),
+                f"curl -s -m 8 --limit-rate {rate} {upload}", OTHER, way(rtt_ms), way(rtt_ms),
+                CLIENT,
+            )
+            for number, rate, rtt_ms in ((1, "300k", 25), (2, "90k", 80))
+        ),
+        Case(
+            "uplink-bloat", 1, "link", _app("sink", port=OTHER), f"curl -s -m 10 {upload}",
+            OTHER, way(40), way(40, 2, 500), CLIENT,
+        ),
+        Case(
+            "uplink-bloat", 2, "link", _SSHD, f"timeout 10 {rsync}",
+            SSH, way(30), way(30, 4, 600), CLIENT, _SSHD_FILES, prepare=_SSHD_KEYS,
+        ),
+        Case(
+            "ingress-policer", 1, "policer", _IPERF_SERVER, _iperf("-R", 9), IPERF,
+            way(25, tc=_policer(5, 15_000)), way(25),
+        ),
+        _download(
+            "ingress-policer", 2, "policer", way(50, tc=_policer(12, 32_000)), way(50),
+            _curl(seconds=9),
+        ),
+        _download(
+            "cross-border", 1, "congestion-window", way(209, loss_ppm=13_000), way(209),
+            _curl(seconds=12),
+        ),
+        Case(
+            "cross-border", 2, "congestion-window",
+            f"exec nghttpd --no-tls -d {{folder}}/www {HTTP2}",
+            f"timeout 10 nghttp -n -w 24 -W 24 http://{S}:{HTTP2}/large",
+            HTTP2, way(120, loss_ppm=20_000), way(120),
+        ),
+        *(
+            Case(
+                "distant-calls", number, "own-answers",
+                f"exec nghttpd --no-tls -d {{folder}}/www {HTTP2}",
+                f"timeout 8 h2load -c 1 -m 1 -n 5000 -d {{folder}}/call http://{S}:{HTTP2}/tiny",
+                HTTP2, way(rtt_ms), way(rtt_ms), CLIENT,
+                prepare=(f"head -c {size} /dev/zero > {{folder}}/call",),
+            )
+            for number, size, rtt_ms in ((1, 20_000, 70), (2, 1200, 150))
+        ),
+        Case(
+            "labile-wifi", 1, "timeout", _app("sink", port=OTHER), f"curl -s -m 10 {upload}",
+            OTHER, way(15, outages=twice), way(15, 20, 200, outages=twice), CLIENT,
+        ),
+        Case(
+            "labile-wifi", 2, "timeout", _SSHD, f"timeout 10 {rsync}",
+            SSH, way(45, outages=twice), way(45, 10, 150, outages=twice), CLIENT, _SSHD_FILES,
+            prepare=_SSHD_KEYS,
+        ),
+        Case(
+            "distant-ssh", 1, "application-window", _SSHD,
+            f"timeout 11 ssh {_SSH_OPTIONS} -p {SSH} root@{S} 'head -c 90000000 /dev/zero' "
+            "> /dev/null",
+            SSH, way(250), way(250), SERVER, _SSHD_FILES, prepare=_SSHD_KEYS,
+        ),
+        Case(
+            "distant-ssh", 2, "application-window", _SSHD,
+            f"timeout 12 ssh {_SSH_OPTIONS} -p {SSH} root@{S} 'cat > /dev/null' < /dev/zero",
+            SSH, way(330), way(330), CLIENT, _SSHD_FILES, prepare=_SSHD_KEYS,
+        ),
+    ]  # fmt: skip
+
+
 def cases() -> list[Case]:
     """All of them, in the order of the stories."""
     places = {story.name: place for place, story in enumerate(STORIES)}
     return sorted(
-        [*_tuning(), *_judging(), *_second_draw(), *_third_draw()],
+        [*_tuning(), *_judging(), *_second_draw(), *_third_draw(), *_fourth_draw()],
         key=lambda one: (places[one.story], one.number),
     )

@@ -2,15 +2,16 @@
 """The stories: what was reported, where, and which half of them may be used for tuning.
 
 The split is by story, not by case: variations of one story fail together. It was drawn and
-committed before the first capture. The second and the third draw, committed before their first
-captures as well, are of stories that were collected once rules had been tuned with those before:
-all of them judge.
+committed before the first capture. The later draws, committed before their first captures as well,
+are of stories that were collected once rules had been tuned with those before: all of them judge.
 """
 
 import random
 from dataclasses import dataclass
 
-TUNING, JUDGING, JUDGING2, JUDGING3 = SPLITS = ("tuning", "judging", "judging2", "judging3")
+TUNING, JUDGING = "tuning", "judging"
+LATER = ("judging2", "judging3", "judging4")
+SPLITS = (TUNING, JUDGING, *LATER)
 _SEED = "stories of slow transfers"
 _GITHUB = "https://github.com/"
 
@@ -26,10 +27,9 @@ class Story:
     @property
     def split(self) -> str:
         """Whether rules may be tuned with it."""
-        if self in SECOND_DRAW:
-            return JUDGING2
-        if self in THIRD_DRAW:
-            return JUDGING3
+        for split, draw in zip(LATER, LATER_DRAWS, strict=True):
+            if self in draw:
+                return split
         return TUNING if self.name in _tuning() else JUDGING
 
 
@@ -440,7 +440,72 @@ THIRD_DRAW = (
         ),
     ),
 )
-STORIES = FIRST_DRAW + SECOND_DRAW + THIRD_DRAW
+
+FOURTH_DRAW = (
+    Story(
+        "fixed-window-copy",
+        "A table is copied from a database with a receive window that the system holds fixed",
+        _github("pgjdbc/pgjdbc#1724", "Kirari04/p2pstream#234"),
+    ),
+    Story(
+        "slow-log-server",
+        "A log server takes in syslog over TCP more slowly than it is written",
+        _github(
+            "fluent/fluent-bit#8455",
+            "open-telemetry/opentelemetry-collector-contrib#49745",
+            "svetob/logstash-json#18",
+        ),
+    ),
+    Story(
+        "bonus-round-trip",
+        "A client of a web service writes the headers of a call apart from its body",
+        _github(
+            "smithy-lang/smithy-rs#4677", "Azure/azure-sdk-for-node#760", "anmonteiro/httpun#103"
+        ),
+    ),
+    Story(
+        "heartbeat",
+        "A stream of events is idle but for a heartbeat or a snapshot now and then",
+        _github("stellar/go-stellar-sdk#678", "everruns/everruns#603"),
+    ),
+    Story(
+        "capped-upload",
+        "A backup client holds its upload to a configured rate",
+        _github("boto/boto3#1430", "boto/boto#1625", "s3tools/s3cmd#913"),
+    ),
+    Story(
+        "uplink-bloat",
+        "An upload fills seconds of queue in front of a slow uplink",
+        _github("Ansuel/tch-nginx-gui#1002", "danopstech/starlink#3"),
+    ),
+    Story(
+        "ingress-policer",
+        "A container's ingress is policed with a burst that is too small",
+        _github("sonm-io/core#968"),
+    ),
+    Story(
+        "cross-border",
+        "CUBIC on a long path that loses a percent or more",
+        _github("heypandax/pairlet#140", "litespeedtech/lsquic#142"),
+    ),
+    Story(
+        "distant-calls",
+        "HTTP/2 calls to a distant region, one at a time",
+        _github("grpc/grpc-go#5599", "dimitri/pgcopydb#704"),
+    ),
+    Story(
+        "labile-wifi",
+        "An upload over a WLAN that is gone for seconds, twice",
+        _github("owncloud/client#1471", "sebastinas/yafc#17"),
+    ),
+    Story(
+        "distant-ssh",
+        "The channel window of OpenSSH limits a transfer between continents",
+        _github("rapier1/hpn-ssh#58", "databricks/cli#6689"),
+    ),
+)
+LATER_DRAWS = (SECOND_DRAW, THIRD_DRAW, FOURTH_DRAW)
+STORIES = sum(LATER_DRAWS, FIRST_DRAW)
 
 
 def _tuning() -> frozenset[str]:
