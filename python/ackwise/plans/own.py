@@ -3,6 +3,7 @@
 process ends. The checks are the core's property tests, which know no policy by name."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from ackwise import engine
@@ -16,7 +17,9 @@ CORE = Path(__file__).resolve().parents[1] / "core"
 # As aw_policy_validate() wants it.
 _NAME = re.compile(r"[a-z][a-z0-9]{0,14}")
 _SEQUENCES = 2000  # long ones, beside all short ones
-_COMPILE_S = _CHECK_S = 120.0
+_COMPILE_S = 120.0
+_CHECK_S = 20.0  # ten times what they take
+_CALLED = {"memcpy", "memset", "memmove", "memcmp"}  # by the compiler itself
 
 
 def is_file(spec: str) -> bool:
@@ -53,31 +56,57 @@ def add(spec: str, where: str) -> str:
             "a policy in C needs a compiler, cc; on Debian: apt-get install gcc libc6-dev"
         )
     with temporary_folder() as room:
-        _check(file.resolve(), name, room, said)
-        library = room / f"{name}.so"
-        _compile(["-O2", "-ffreestanding", "-fPIC", "-shared"], [file.resolve()], library, said)
+        compiled, library = room / f"{name}.o", room / f"{name}.so"
+        flags = ["-O2", "-ffreestanding", "-fPIC", "-Werror=implicit", "-Werror=return-type", "-c"]
+        _compile(flags, [file.resolve()], compiled, said)
+        _compile(["-shared", "-nostdlib"], [compiled, "-lgcc"], library, said)
+        _check_symbols(library, name, said)
+        _check(compiled, name, room, said)
         engine.add_policy(library, name, said)
     return f"{name}{colon}{rest}"
 
 
-def _compile(flags: list[str], sources: list[Path], to: Path, said: str) -> None:
-    words = ["cc", "-std=c11", *flags, f"-I{CORE / 'include'}", "-o", str(to), *map(str, sources)]
+def _compile(flags: list[str], parts: Sequence[Path | str], to: Path, said: str) -> None:
+    words = ["cc", "-std=c11", *flags, f"-I{CORE / 'include'}", "-o", str(to), *map(str, parts)]
     done = programs.run(words, timeout_s=_COMPILE_S)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if re.search("error|undefined", line)]
-        why = lines[0].removeprefix(f"{sources[-1]}:") if lines else programs.ended(done.returncode)
+        why = lines[0].removeprefix(f"{parts[-1]}:") if lines else programs.ended(done.returncode)
+        why = re.sub(r" \[-W\S+\]$", "", why)
         raise InputError(f"{said}:{why}" if why[:1].isdigit() else f"{said}: {why}")
 
 
-def _check(file: Path, name: str, room: Path, said: str) -> None:
+def _check_symbols(library: Path, name: str, said: str) -> None:
+    """What it defines and calls: whoever else calls a policy, such as a kernel, has no libc."""
+    listed = programs.run(["nm", "-D", str(library)], timeout_s=_COMPILE_S, check=True).stdout
+    symbols = [line.split()[-2:] for line in listed.splitlines()]
+    if called := [symbol for kind, symbol in symbols if kind == "U" and symbol not in _CALLED]:
+        raise InputError(
+            f"{said}: calls {', '.join(called[:3])}: a policy calls only what its file and the "
+            "headers of ackwise define"
+        )
+    defined = [symbol for kind, symbol in symbols if symbol.startswith("aw_policy_")]
+    if f"aw_policy_{name}" not in defined:
+        instead = f"; it defines `{defined[0]}`" if defined else ""
+        raise InputError(f"{said}: must define `aw_policy_{name}`, named as the file{instead}")
+
+
+def _check(compiled: Path, name: str, room: Path, said: str) -> None:
     with create(room / "policies.def") as listed:
         listed.write(f"POLICY({name})\n".encode())
     tests = CORE / "test"
     parts = [*CORE.glob("*.c"), *(CORE / "host").glob("*.c"), CORE / "policy" / "registry.c"]
     program = room / "check"
     flags = ["-O1", f"-I{tests}", f"-I{room}"]
-    _compile(flags, [tests / "prop_orders.c", *parts, file], program, said)
-    done = programs.run([str(program), str(_SEQUENCES), "first"], timeout_s=_CHECK_S)
+    _compile(flags, [tests / "prop_orders.c", *parts, compiled], program, said)
+    with programs.started([str(program), str(_SEQUENCES), "first"]) as process:
+        try:
+            done = programs.await_end(process, "the check", _CHECK_S)
+        except RunError:
+            raise InputError(
+                f"{said}: the property tests did not end within {_CHECK_S:g} s: it seems not to "
+                "return"
+            ) from None
     if done.returncode:
         why = done.stdout.partition("\n")[0] if done.returncode > 0 else ""
         raise InputError(

@@ -11,6 +11,7 @@ import pytest
 from conftest import ROOT, Ackwise, Said, spawn
 
 from ackwise import engine
+from ackwise.plans import own
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 COMPARE = ("compare", "--link", "lan-10m", "--runs", "1", "--duration", "300ms", "--quiet")
@@ -81,7 +82,9 @@ def test_it_runs_on_a_capture(tmp_path: Path, command: str, known: list[str]) ->
     ("name", "line", "why"),
     [
         ("typo", "return aw_order(1, 0)", r"typo\.c:9:\d+: error: "),
-        ("missing", "return unknown(seen);", r"missing\.c:9:\d+: .*struct aw_order"),
+        ("missing", "return aw_oder(1, 0);", r"missing\.c:9:\d+: .*\Waw_oder\W"),
+        ("silent", ";", r"silent\.c:\d+:\d+: error: "),
+        ("loud", f'int puts(const char *); puts("x"); {SOUND}', "calls puts: a policy calls only"),
         ("outside", f"s->more[40]++; {SOUND}", "violates what holds for every policy: "),
         ("random", "return aw_order(seen->random, 0);", "violates .*random bits"),
         ("null", "return *(struct aw_order *)state = *(struct aw_order *)0;", "violates .*SIG"),
@@ -99,10 +102,20 @@ def test_what_is_wrong_is_told_in_one_line(
     assert re.search(why, said.err), said.err
 
 
+def test_a_policy_that_does_not_return_is_stopped(
+    ackwise: Ackwise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own, "_CHECK_S", 0.5)
+    said = ackwise(*COMPARE, "--policy", policy(tmp_path, "endless", f"for (;;) ; {SOUND}"))
+    assert said.code == 2
+    assert "did not end within 0.5 s" in said.err
+
+
 def test_the_policy_is_named_as_the_file(ackwise: Ackwise, tmp_path: Path) -> None:
     said = ackwise(*COMPARE, "--policy", policy(tmp_path, "misnamed", named="other"))
     assert said.code == 2
-    assert "aw_policy_misnamed" in said.err
+    assert "must define `aw_policy_misnamed`" in said.err
+    assert "it defines `aw_policy_other`" in said.err
     engine.policies.cache_clear()
     assert "other" not in {entry["name"] for entry in engine.policies()}
 
