@@ -3,6 +3,7 @@
 
 import io
 import logging
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -12,10 +13,12 @@ Kind = Literal["line", "steps", "points", "bars"]
 
 # Distinguishable with any colour vision; the dark one is for published data.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#b58900", "#7f3fbf", "#8c564b")
+SHAPES = "osD^vP*<>pX"  # open, two of them at one place can be told apart
 INK = "#1c2430"
 # Backgrounds of a grid's classes, in order of appearance.
 CLASS_COLORS = ("#ffffff", "#f6c9b3", "#c8def0", "#cfe8da", "#ecdcee", "#f3e6b8")
 PANEL_INCHES = (7.2, 3.1)
+_NOTE_LETTERS = 110  # in the width of a panel
 LEGEND_FROM = 2  # the axis label explains a single curve
 
 
@@ -43,7 +46,7 @@ class Panel:
     log_y: bool = False
     lines: Sequence[tuple[str, float]] = ()
     y_from_zero: bool = True
-    headroom: bool = False  # equal points are not at the edge
+    apart: bool = False  # equal points show, each in a shape of its own, and not at the edge
 
 
 @dataclass(frozen=True)
@@ -62,13 +65,14 @@ class Grid:
 @dataclass(frozen=True)
 class Figure:
     """One figure. `name`: of its file, without suffix; `source`: the published figure that it
-    reproduces."""
+    reproduces; `note`: lines below it."""
 
     name: str
     title: str
     panels: Sequence[Panel | Grid]
     source: str = ""
     columns: int = field(default=1)
+    note: str = ""
 
 
 FORMATS = {"svg": "svg", "pdf": "pdf", "png": "agg"}  # and matplotlib's backend for each
@@ -124,6 +128,10 @@ def drawn(figure: Figure, form: str = "svg") -> bytes:
                     _draw_panel(ax, panel)
             for ax in places[len(figure.panels) :]:
                 ax.set_axis_off()
+            if figure.note:
+                letters = int(_NOTE_LETTERS * columns * share)
+                note = [textwrap.fill(line, letters) for line in figure.note.splitlines()]
+                drawing.supxlabel("\n".join(note), fontsize=8)
             drawing.tight_layout()
             out = io.BytesIO()
             about: dict[str, str | None] = {"Title": figure.title}
@@ -146,13 +154,15 @@ LINE_SHARE = 0.1  # of a panel's height
 def _draw_panel(ax: Any, panel: Panel) -> None:
     bars = [s for s in panel.series if s.kind == "bars"]
     colors = iter(COLORS * (1 + len(panel.series) // len(COLORS)))
-    for one in panel.series:
+    for n, one in enumerate(panel.series):
         look: dict[str, Any] = {"label": one.label, "color": INK if one.published else next(colors)}
         if one.kind == "bars":
             _draw_bars(ax, one, bars, look)
             continue
         if one.kind == "points":
             look |= {"linestyle": "none", "marker": "x" if one.published else "o", "markersize": 4}
+            if panel.apart:
+                look |= {"markersize": 7, "fillstyle": "none", "marker": SHAPES[n % len(SHAPES)]}
         else:
             look |= {"linewidth": 1.4, "linestyle": "--" if one.published else "-"}
         if one.kind == "steps":
@@ -178,11 +188,13 @@ def _draw_panel(ax: Any, panel: Panel) -> None:
         )
     if panel.log_x:
         ax.set_xscale("log")
+        if panel.apart:
+            _write_out(ax.xaxis)
     if panel.log_y:
         ax.set_yscale("log")
     elif panel.y_from_zero:
         ax.set_ylim(bottom=min(0, ax.get_ylim()[0]))
-        if panel.headroom:
+        if panel.apart:
             ax.set_ylim(top=1.08 * ax.get_ylim()[1])
     ax.set_xlabel(panel.x_label)
     ax.set_ylabel(panel.y_label)
@@ -193,6 +205,18 @@ def _draw_panel(ax: Any, panel: Panel) -> None:
             more = max(str(x).count("\n") for s in bars for x in s.x)
             look = {**BELOW, "bbox_to_anchor": (0.5, -0.1 - LINE_SHARE * more)}
         ax.legend(fontsize=8, frameon=False, **look)
+
+
+def _write_out(axis: Any) -> None:
+    """Numbers at a logarithmic axis as tables have them, 4 000 and not 4x10^3."""
+    from matplotlib.ticker import LogFormatter
+
+    class Plain(LogFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{x:,.0f}".replace(",", " ") if super().__call__(x, pos) else ""
+
+    axis.set_major_formatter(Plain())
+    axis.set_minor_formatter(Plain(minor_thresholds=(1, 0.4)))
 
 
 def _draw_bars(ax: Any, one: Series, bars: list[Series], look: dict[str, Any]) -> None:

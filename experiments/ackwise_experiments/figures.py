@@ -6,6 +6,7 @@ from typing import Any
 
 from ackwise.errors import InputError
 from ackwise.host import files
+from ackwise.results import provenance
 from ackwise_experiments.figure import FORMATS, Figure, Panel, Series, drawn, format_of
 
 _MBPS = 1e6
@@ -30,8 +31,18 @@ def write(file: str, document: Entry) -> None:
     panels = {"compare": _compared, "sweep": _swept, "twin": _twin}[document["kind"]](document)
     if not panels:
         raise InputError("--figure: there is nothing to draw: no cell has been measured")
-    figure = Figure(document["kind"], "", panels, columns=_COLUMNS)
+    figure = Figure(document["kind"], "", panels, columns=_COLUMNS, note=_note(document))
     files.write_whole(file, drawn(figure, format_of(file)))
+
+
+def _note(document: Entry) -> str:
+    """The origin of the figures, and what the bars are."""
+    if "plan" not in document:
+        return ""
+    runs = document["plan"]["runs"]
+    means = f"means of {runs} runs; bars: 95% confidence intervals" if runs > 1 else "one run each"
+    origin = [provenance.line(document["provenance"])] if "provenance" in document else []
+    return "\n".join([*origin, means])
 
 
 def _named(table: Entry) -> str:
@@ -60,7 +71,7 @@ def _compared(document: Entry) -> list[Panel]:
             )
         if series:
             name = _named(table)
-            panels.append(Panel("ACKs", "goodput, Mbit/s", series, name, log_x=True, headroom=True))
+            panels.append(Panel("ACKs", "goodput, Mbit/s", series, name, log_x=True, apart=True))
     return panels
 
 
@@ -77,7 +88,7 @@ def _swept(document: Entry) -> list[Panel]:
             if one[key] is not None and one["acks_per_segment"] is not None
         ]
         if series:
-            panels.append(Panel("ACKs per segment", what, series, headroom=True))
+            panels.append(Panel("ACKs per segment", what, series, apart=True))
     return panels
 
 

@@ -2,13 +2,14 @@
 """`--figure` of `compare` and `sweep show`: what is drawn is what the document says."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from conftest import Ackwise
 
 from ackwise.errors import InputError
-from ackwise_experiments import figures
+from ackwise_experiments import figure, figures
 
 COMPARED = (
     "compare", "--link", "lan-10m", "--link", "adsl", "--policy", "linux", "--policy", "a3",
@@ -32,9 +33,23 @@ def test_a_comparison_is_drawn_as_its_document_says(ackwise: Ackwise, tmp_path: 
             assert one.label == cell["policy"]
             assert list(one.x) == [cell["metrics"]["acks"]["mean"]]
             assert one.y[0] * 1e6 == pytest.approx(cell["metrics"]["goodput_bps"]["mean"])
+    assert "means of 2 runs; bars: 95% confidence intervals</text>" in drawn
+    assert ">simulator, ackwise " in drawn
+    assert "×" not in drawn
     again = tmp_path / "again.svg"
     ackwise(*COMPARED, "--figure", str(again))
     assert again.read_bytes() == file.read_bytes()
+
+
+def test_equal_points_have_different_shapes() -> None:
+    metrics = {"goodput_bps": {"mean": 5e6, "ci95": None}, "acks": {"mean": 4321.0, "ci95": None}}
+    cells = [{"policy": name, "group": "x", "metrics": metrics} for name in ("one", "two")]
+    panels = figures._compared({"tables": [{"link": "l", "workload": "w", "cells": cells}]})
+    drawn = figure.drawn(figure.Figure("x", "", panels)).decode()
+    used = set(re.findall(r'href="#(m\w+)".*stroke: (#\w+)', drawn))
+    shapes = [{shape for shape, colour in used if colour == c} for c in figure.COLORS[:2]]
+    assert all(shapes)
+    assert shapes[0].isdisjoint(shapes[1])
 
 
 @pytest.mark.parametrize(("form", "begin"), [("pdf", b"%PDF-"), ("png", b"\x89PNG")])

@@ -78,16 +78,24 @@ def _column(
     whole = not metric.unit and all(mean.is_integer() for mean in means)
     digits = 0 if whole else decimals([mean / scale for mean in means])
     texts = []
-    for found in estimates:
+    for cell, found in zip(cells, estimates, strict=True):
         if found is None:
             texts.append("-")
             continue
         text = f"{found.mean / scale:.{digits}f}"
-        if intervals and found.ci95:  # not shown if the metric is equal in all runs
+        if _below_zero(found):
+            runs = [value / scale for r in cell.runs if (value := r.values[metric.key]) is not None]
+            text += f" [{min(runs):.{digits}f}-{max(runs):.{digits}f}]"
+        elif intervals and found.ci95:  # not shown if the metric is equal in all runs
             text += " " + _half_width(found.ci95 / scale, digits)
         texts.append(text)
     head = metric.title + (f" {unit}" if unit and not metric.title.endswith(unit) else "")
     return Column(head, texts, [metric.key in cell.best for cell in cells])
+
+
+def _below_zero(found: Estimate | None) -> bool:
+    """Whether the interval reaches below zero, as no metric can: too few runs, too far apart."""
+    return found is not None and found.low < 0
 
 
 def _half_width(value: float, digits: int) -> str:
@@ -185,7 +193,7 @@ def below_sentence(cell: Cell, baseline: str) -> str:
     change = cell.goodput_change_percent
     lost = -change.mean if change else 0.0
     spread = f" {_half_width(change.ci95, 1)}" if change and change.ci95 else ""
-    known = ""
+    known = ", run by run with the same seeds" if spread else ""
     if len(cell.runs) == 1:
         known = " in one run, which may be chance"
     elif change and change.ci95 is None:
@@ -272,6 +280,9 @@ def show(comparison: Comparison, console: Console) -> None:
         legend.append("~ not validated against the kernel on this link")
     if plan.runs > 1:
         legend.append("± half width of the 95% confidence interval")
+        shown = [metric.key for metric in METRICS if metric.shown]
+        if any(_below_zero(cell.estimates[key]) for cell in cells for key in shown):
+            legend.append("[least-most] of the runs where that interval would reach below zero")
     else:
         legend.append("one run of each: no intervals (--runs 3)")
     if cells:

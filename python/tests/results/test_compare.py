@@ -163,6 +163,21 @@ def test_an_interval_is_never_shown_as_zero() -> None:
     assert "1.000 ±<0.001" in text
 
 
+def test_no_interval_reaches_below_zero() -> None:
+    result = with_goodputs({"linux": [10**6, 9 * 10**6], "every": [10**6, 10**6 + 1]})
+    text = shown(result)
+    assert "5.000 [1.000-9.000]" in text
+    assert "[least-most] of the runs where that interval would reach below zero" in text
+    assert "1.000 ±<0.001" in text
+
+
+def test_a_loss_says_how_the_runs_were_compared() -> None:
+    runs = [100 * 10**6, 120 * 10**6, 140 * 10**6]
+    text = shown(with_goodputs({"linux": runs, "every": [9 * bps // 10 for bps in runs]}))
+    assert "120.0 ±49.7" in text
+    assert "10.0% ±4.1 below linux, run by run with the same seeds (link" in text
+
+
 def test_one_run_says_that_it_is_one() -> None:
     result = with_goodputs({"linux": [10**6], "every": [10**6 // 2]})
     assert document.of_comparison(result)["below_baseline"][0]["samples"] == 1

@@ -128,11 +128,12 @@ function drawTable(view) {
       cell.validated === false ? make("span", { title: "not validated against the kernel on this link" }, " ~") : null));
     for (const { m, scale, digits } of columns) {
       const found = cell.metrics[m.key];
+      const range = cell.ranges[m.key];
       const td = make("td", found.best ? { class: "best" } : {});
       if (found.mean === null) td.append("–");
       else {
         td.append(figure(found.mean / scale, digits));
-        if (found.ci95) td.append(make("span", { class: "ci" }, halfWidth(found.ci95 / scale, digits)));
+        if (found.ci95) td.append(make("span", { class: "ci" }, range ? `[${range.map((x) => figure(x / scale, digits)).join("–")}]` : halfWidth(found.ci95 / scale, digits)));
       }
       row.append(td);
     }
@@ -290,7 +291,7 @@ main.append(
   make("section", { id: "cell" },
     make("div", { class: "controls" }, ...(views.length > 1 ? [viewChoice.element] : []), policyChoice.element),
     about, tableHost, cheapest,
-    make("p", { class: "note" }, "Green: best value of its column. ~: not validated against the kernel on this link. ±: half width of the 95% confidence interval. Hover over a column heading for its meaning."),
+    make("p", { class: "note" }, "Green: best value of its column. ~: not validated against the kernel on this link. ±: half width of the 95% confidence interval; [least–most] of the runs where that would reach below zero. Hover over a column heading for its meaning."),
     make("div", { class: "plots" }, throughput.box, reasonsBar.box, rtt.box, reasonsTime.box, sequence.box)),
   ...[skippedSection()].filter(Boolean),
   policiesSection(),

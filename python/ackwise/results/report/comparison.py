@@ -7,7 +7,7 @@ from ackwise import engine
 from ackwise.plans.policy import PolicyChoice
 from ackwise.results import provenance
 from ackwise.results.compare import BELOW_PERCENT, Cell, Comparison
-from ackwise.results.entries import Document
+from ackwise.results.entries import CellEntry, Document
 from ackwise.results.metrics import METRICS
 from ackwise.results.report.page import Drawn, asset, dumped, page
 
@@ -67,6 +67,13 @@ def _summary(policy: PolicyChoice) -> dict[str, str]:
     return {"label": policy.label, "summary": entry["summary"], "source": entry["source"]}
 
 
+def _ranges(cell: CellEntry) -> dict[str, tuple[float, float]]:
+    """Least and most of the runs, of each metric whose interval would reach below zero."""
+    wide = [k for k, one in cell["metrics"].items() if (one["ci95"] or 0) > (one["mean"] or 0)]
+    values = {k: [v for r in cell["runs"] if (v := r["metrics"][k]) is not None] for k in wide}
+    return {k: (min(found), max(found)) for k, found in values.items()}
+
+
 def of_comparison(comparison: Comparison, document: Document, command: str) -> bytes:
     """The page of a comparison that was run with `detailed`."""
     plan = comparison.plan
@@ -74,8 +81,8 @@ def of_comparison(comparison: Comparison, document: Document, command: str) -> b
         "document": {
             **document,
             "tables": [
-                {**table, "cells": [{k: v for k, v in cell.items() if k != "runs"}
-                                    for cell in table["cells"]]}
+                {**table, "cells": [{**{k: v for k, v in cell.items() if k != "runs"},
+                                     "ranges": _ranges(cell)} for cell in table["cells"]]}
                 for table in document["tables"]
             ],
         },
