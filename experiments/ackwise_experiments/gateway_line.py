@@ -84,9 +84,7 @@ def test(settled: Settled, keeper: Keeper, peer: Peer, *, replace: bool, as_json
     """Exit code: 1 when a transfer falls by more than HARM_PERCENT. Raises InputError, RunError."""
     if programs.find_tool("iperf3") is None:
         raise InputError("gateway test: iperf3 is missing; `apt-get install iperf3`")
-    if keeper.read() is not None:
-        name = settled.settings.interface
-        raise InputError(f"{name}: is up already; `ackwise gateway down {name}` first")
+    control.check_not_up(settled.settings.interface, keeper, replace_own=replace)
     _, address = peer.address
     with progress_bar(not as_json) as show:
         steps = 2 * len(_WAYS)
@@ -102,14 +100,19 @@ def test(settled: Settled, keeper: Keeper, peer: Peer, *, replace: bool, as_json
         with _up(settled, keeper, replace=replace):
             gateway = phase(len(_WAYS))
         show("done", steps, steps)
-    fallen = _fallen(without, gateway, settled.request.access.link())
+    link = settled.request.access.link()
+    was, became = (_shares_percent(one, link) for one in (without, gateway))
+    fallen = [way for way in _WAYS if became[way] < (1 - HARM_PERCENT / 100) * was[way]]
     if as_json:
         head = {"schema_version": SCHEMA_VERSION, "ackwise_version": __version__}
         phases = {"without": without, "gateway": gateway}
         told = {name: {k: asdict(v) for k, v in one.items()} for name, one in phases.items()}
         print(json.dumps(head | {"kind": "gateway-test"} | told, indent=2))
     else:
-        print("\n".join(_lines(without, gateway, fallen)))
+        print("\n".join(_lines(without, gateway)))
+        shares = ", ".join(f"{way} {was[way]:.0f}% -> {became[way]:.0f}%" for way in _WAYS)
+        print(f"shares of the line, both directions added: {shares}")
+        print(f"over {HARM_PERCENT:g}% less of it: {', '.join(fallen) or 'none'}")
     return EXIT_FAILED if fallen else 0
 
 
@@ -137,7 +140,8 @@ def _measured(way: str, peer: Peer, address: str) -> Measured:
     except ValueError:
         raise RunError(f"iperf3: {programs.said(done)}") from None
     if "error" in told:
-        raise RunError(f"iperf3 at {peer.host}: {told['error']}")
+        start = f"; start `iperf3 -s -p {peer.port}` there" if "refused" in told["error"] else ""
+        raise RunError(f"iperf3 at {peer.host}: {told['error']}{start}")
     end = told["end"]
     received = float(end["sum_received"]["bits_per_second"])
     rtts = sorted(rtts_ns)
@@ -188,21 +192,22 @@ def _now_ns() -> int:
     return time.monotonic_ns()
 
 
-def _fallen(without: Phase, gateway: Phase, link: AccessLink) -> list[str]:
-    """What carries less by more than the bound. An upload was asked for no more than the rate that
-    the queues were given."""
+def _shares_percent(phase: Phase, link: AccessLink) -> dict[str, float]:
+    """What each transfer carries, in shares of the line, both directions added. An upload was asked
+    for no more than the rate that the queues were given."""
     alone = predict(link).alone
 
-    def shares(one: Measured) -> float:
-        down, up = (one.down_bps or 0) / alone.down_bps, (one.up_bps or 0) / alone.up_bps
-        return min(1.0, down) + min(1.0, up)
+    def share(bps: float | None, most_bps: float) -> float:
+        return 100 * min(1.0, (bps or 0) / most_bps)
 
-    least = 1 - HARM_PERCENT / 100
-    return [way for way in _WAYS if shares(gateway[way]) < least * shares(without[way])]
+    return {
+        way: share(one.down_bps, alone.down_bps) + share(one.up_bps, alone.up_bps)
+        for way, one in phase.items()
+    }
 
 
-def _lines(without: Phase, gateway: Phase, fallen: list[str]) -> Iterator[str]:
-    """The table, without -> with the gateway, and the verdict."""
+def _lines(without: Phase, gateway: Phase) -> Iterator[str]:
+    """The table, without -> with the gateway, and what changed."""
     form = "{:10} {:>20} {:>20} {:>20} {:>20}"
     yield form.format("transfer", "down, Mbit/s", "up, Mbit/s", "ping p50, ms", "ping p99, ms")
     for way in _WAYS:
@@ -217,10 +222,6 @@ def _lines(without: Phase, gateway: Phase, fallen: list[str]) -> Iterator[str]:
     for way in _WAYS:
         found = ", ".join(_changes(without[way], gateway[way]))
         yield f"  {way:10} {found or 'none'}"
-    yield (
-        "of what the line carries, both directions added, "
-        + (f"less: {', '.join(fallen)}" if fallen else "no transfer has less")
-    )
 
 
 def _changes(without: Measured, gateway: Measured) -> Iterator[str]:

@@ -12,13 +12,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
 from netns import NEEDS_ROOT, Namespace, namespace
 
 from ackwise.gateway.model import AccessLink
+from ackwise.gateway.settings import Access, Request, settle
+from ackwise.gateway.state import Keeper
 from ackwise_experiments import gateway_line
 from ackwise_experiments.gateway_line import Measured
 
@@ -123,34 +125,60 @@ def test_what_cannot_be_measured_changes_nothing(client: Namespace, tmp_path: Pa
     said = client.ackwise("gateway", "test", "c0", *LINE, "--port", "5202", *run)
     assert said.code == 1
     assert f"iperf3 at {SERVER}: " in said.err
+    assert "start `iperf3 -s -p 5202` there" in said.err
     said = client.ackwise("gateway", "test", "c0", *LINE[:4], "--server", "nosuch.invalid", *run)
     assert said.code == 2
     assert '--server: "nosuch.invalid"' in said.err
+    client.tc("qdisc add dev c0 root tbf rate 1mbit burst 3000 latency 50ms")
+    said = client.ackwise("gateway", "test", "c0", *LINE, *run)
+    assert said.code == 2
+    assert "c0: already has queues (" in said.err
+    client.tc("qdisc del dev c0 root")
     assert client.told_by_tc("c0") == before
     assert client.ackwise("gateway", "up", "c0", *LINE[:4], *run).code == 0
     said = client.ackwise("gateway", "test", "c0", *LINE, *run)
     assert said.code == 2
     assert "c0: is up already" in said.err
+    client.tc("qdisc del dev c0 root")
+    client.tc("qdisc add dev c0 root tbf rate 1mbit burst 3000 latency 50ms")
+    assert "c0: already has queues (" in client.ackwise("gateway", "test", "c0", *LINE, *run).err
 
 
-def test_a_fall_is_told() -> None:
+def test_shares_of_the_line_are_added_up() -> None:
     link = AccessLink(10_000_000, 1_000_000)
-    was = dict.fromkeys(gateway_line._WAYS, Measured(9e6, 0.99e6, 5_000_000, 6_000_000))
+    phase = {
+        "download": Measured(9e6, None, None, None),
+        # 1 Mbit/s was asked for, and 5% of it are headers
+        "upload": Measured(None, 0.99e6, None, None),
+        "both": Measured(4.5e6, 0.5e6, None, None),
+    }
+    shares = gateway_line._shares_percent(phase, link)
+    payload = 1448 / 1514
+    assert shares["download"] == pytest.approx(90 / payload, rel=0.02)
+    assert shares["upload"] == 100
+    assert shares["both"] == pytest.approx((45 + 50) / payload, rel=0.02)
 
-    def fallen(**other: Measured) -> list[str]:
-        return gateway_line._fallen(was, was | other, link)
 
-    assert fallen() == []
-    # 1 Mbit/s was asked for, and 5% of it are headers
-    assert fallen(upload=Measured(9e6, 0.93e6, None, None)) == []
-    assert fallen(upload=Measured(9e6, 0.7e6, None, None)) == ["upload"]
-    assert fallen(both=Measured(7e6, 0.95e6, None, None)) == ["both"]
-    lines = list(gateway_line._lines(was, was | {"upload": Measured(None, 7e5, None, None)}, []))
-    assert "9 -> none" in lines[2]
-    assert lines[4:] == [
-        "changes of 5% or more:",
-        "  download   none",
-        "  upload     up -29%",
-        "  both       none",
-        "of what the line carries, both directions added, no transfer has less",
-    ]
+@pytest.mark.parametrize(("up_bps", "code"), [(5.4e6, 0), (4e6, 1)])
+def test_a_fall_is_told(
+    up_bps: float,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = iter(
+        [*[Measured(20e6, 5.4e6, 10**7, 10**8)] * 3, *[Measured(20e6, up_bps, 10**7, 10**8)] * 3]
+    )
+    monkeypatch.setattr(gateway_line, "_measured", lambda *_: next(made))
+    monkeypatch.setattr(gateway_line, "_up", lambda *_args, **_named: nullcontext())
+    monkeypatch.setattr(gateway_line.control, "check_not_up", lambda *_args, **_named: None)
+    settled = settle(Request("eth9", Access(40_000_000, 5_700_000)))
+    peer = gateway_line.Peer("127.0.0.1", 5201, 10)
+    keeper = Keeper(str(tmp_path), "eth9")
+    assert gateway_line.test(settled, keeper, peer, replace=False, as_json=False) == code
+    told = capsys.readouterr().out
+    assert ("over 5% less of it: none" in told) is (code == 0)
+    assert ("over 5% less of it: download, upload, both" in told) is (code == 1)
+    assert "20 -> 20" in told
+    assert ("up -26%" in told) is (code == 1)

@@ -143,7 +143,7 @@ def up(
         link = find_link(kernel, settings.interface)
         current = Snapshot.take(kernel, link.ifindex)
         old = _still_meant(keeper, link)
-        before = _before(settings, old, current, keeper, replace_own=replace_own)
+        before = _before(link.name, old, current, keeper, replace_own=replace_own)
         wanted = _rehearse(settings, before, current, link)
         rehearsed()
         state = State(link.name, link.ifindex, namespace(), GOING_UP, note, before)
@@ -203,8 +203,19 @@ def _still_meant(keeper: Keeper, link: Interface) -> State | None:
     return state if state.ifindex == link.ifindex else None
 
 
+def check_not_up(device: str, keeper: Keeper, *, replace_own: bool) -> None:
+    """InputError where the queues of `up` are in place, or it would refuse those that are."""
+    with Rtnetlink() as kernel:
+        link = find_link(kernel, device)
+        current = Snapshot.take(kernel, link.ifindex)
+    old = _still_meant(keeper, link)
+    if old is not None and current.has_our_root:
+        raise InputError(f"{device}: is up already; `ackwise gateway down {device}` first")
+    _before(device, old, current, keeper, replace_own=replace_own)
+
+
 def _before(
-    settings: TreeSettings,
+    device: str,
     old: State | None,
     current: Snapshot,
     keeper: Keeper,
@@ -218,7 +229,6 @@ def _before(
         return old.before
     if current.is_default:
         return current
-    device = settings.interface
     if current.is_ours:
         if replace_own:
             return Snapshot()

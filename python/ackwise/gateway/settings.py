@@ -27,16 +27,13 @@ from ackwise.plans import units
 # routers, else the paper's.
 THINNING_LEAVES = ("cake", "pfifo_head_drop")
 DATA_LEAVES = ("fq_codel", "pfifo")
-# Measured on Linux 6.12 at 20/1 Mbit/s, RTT 22 ms: docs/findings/gateway-cells.md. Both at once, by
-# the ACK leaf: download and upload, Mbit/s. A ping beside an upload, by the data leaf: ms.
-BOTH_MBPS = {
-    None: (10.45, 0.708),  # a single FIFO
-    "pfifo": (19.09, 0.513),
-    "pfifo_head_drop": (19.08, 0.796),
-    "fq_codel": (13.07, 0.796),
-    "cake": (19.08, 0.798),
+# Measured: docs/findings/gateway-cells.md.
+_WHY = {
+    "cake": "drops those that a newer one replaces",
+    "pfifo_head_drop": "drops the oldest first",
+    "fq_codel": "no flow waits for another's queue",
+    "pfifo": "on every kernel",
 }
-PING_MS = {None: 887.4, "pfifo": 891.0, "pfifo_head_drop": 855.8, "fq_codel": 30.4, "cake": 30.4}
 PLAIN_LEAVES = ("pfifo", "bfifo")  # tail drop, so they cannot thin
 # Share of the uplink that a full downlink's ACKs need, one ACK per packet: see the same page.
 USELESS_DEMAND = 0.04  # at 1:1, with 4.4%, an upload beside a download still gains
@@ -170,18 +167,18 @@ def _choose(
     return first, [f"{what} leaf {first.kind}: the kernel may lack it; {why}"]
 
 
-def _why(acks: str, data: str, *, thinning: bool, lacking: Sequence[str]) -> str:
-    """Why these leaves, from what was measured."""
-    why = {"ACKs": "few enough to pass all", "data": "not measured"}
-    if thinning and acks in BOTH_MBPS:
-        (down, up), (down_before, up_before) = BOTH_MBPS[acks], BOTH_MBPS[None]
-        why["ACKs"] = f"both at once {down_before} and {up_before} -> {down} and {up} Mbit/s"
-    if data in PING_MS:
-        why["data"] = f"a ping beside an upload {PING_MS[None]:.0f} -> {PING_MS[data]:.0f} ms"
-    kinds = zip(why.items(), (acks, data), strict=True)
+def _why(request: Request, acks: str, data: str, *, thinning: bool, lacking: Sequence[str]) -> str:
+    """Why these leaves."""
+    few = "" if thinning else "few enough to pass all"
+    words = [
+        f"{kind} for {what} ({'as asked' if given else why})"
+        for what, kind, given, why in (
+            ("ACKs", acks, request.ack_leaf, few or _WHY.get(acks, "")),
+            ("data", data, request.data_leaf, _WHY.get(data, "")),
+        )
+    ]
     lacks = f"; this kernel has no {', '.join(lacking)}" if lacking else ""
-    shown = ", ".join(f"{kind} for {what} ({words})" for (what, words), kind in kinds)
-    return f"leaves, as measured at 20/1 Mbit/s against one FIFO: {shown}{lacks}"
+    return f"leaves: {', '.join(words)}{lacks}"
 
 
 def useless(name: str, line: model.AccessLink, link: Interface | None) -> str:
@@ -340,8 +337,8 @@ def settle(request: Request, *, for_target: bool = False) -> Settled:
         chosen.append(leaf)
         warnings += more
         lacking += [one.kind for one in choices[: choices.index(leaf)] if missing is not None]
-    kinds = (leaf.kind for leaf in chosen)
-    reasons.append(_why(*kinds, thinning=advice.thinning, lacking=lacking))
+    acks, data = (leaf.kind for leaf in chosen)
+    reasons.append(_why(request, acks, data, thinning=advice.thinning, lacking=lacking))
     if line.layer.overhead_bytes < linklayer.HEADER_BYTES[framing]:
         warnings.append(
             "the queue counts the Ethernet header, which --overhead leaves out: the uplink gets a "

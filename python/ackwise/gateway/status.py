@@ -85,6 +85,11 @@ def read(
             )
         if state.ifindex != link.ifindex:
             return without("the interface was created anew; run `up` again")
+        if snapshot == state.before and state.phase == UP:
+            return without(
+                "the queues were removed by someone else; `up` sets them up again, `down` forgets "
+                "them"
+            )
         if snapshot == state.before:
             return without("interrupted before anything was changed; run `up` or `down`")
         return without(f"the queues were replaced by someone else: {snapshot.words}")

@@ -424,6 +424,24 @@ def test_an_interface_that_vanishes_during_up_is_told(ns: Namespace, run: Path) 
     assert not run.exists()
 
 
+def test_queues_that_somebody_removed_meanwhile_can_be_set_up_again(
+    ns: Namespace, run: Path
+) -> None:
+    assert up(ns, run).code == 0
+    ns.tc("qdisc del dev v0 root")
+    said = status(ns, run)
+    assert (said.code, said.out) == (
+        1,
+        "v0: the queues were removed by someone else; `up` sets them up again, `down` forgets "
+        "them\n",
+    )
+    assert up(ns, run).code == 0
+    assert status(ns, run).code == 0
+    ns.tc("qdisc del dev v0 root")
+    assert down(ns, run).code == 0
+    assert status(ns, run).out == "v0: down\n"
+
+
 def test_queues_that_somebody_changed_meanwhile_are_left_alone(ns: Namespace, run: Path) -> None:
     assert up(ns, run).code == 0
     ns.tc("qdisc del dev v0 root")
