@@ -559,7 +559,7 @@ static void govern(void)
 		case 4:
 			put("/proc/sys/net/ipv4/tcp_allowed_ack_policies",
 			    draw(2) ? "every delayed"
-				    : "a3 linux random every delayed bsd");
+				    : "a3 csa3 random every delayed greedy");
 			break;
 		default:
 			/* a route can have a policy's name only, not parameters */
@@ -806,7 +806,7 @@ static bool all_unloaded(double until)
 	for (i = 0; i < NO_MODULE; i++)
 		if (!(gone & 1u << i))
 			printf("# module tcp_ack_%s is still in use\n", modules[i]);
-	return gone == (1u << NO_MODULE) - 1;
+	return gone == (1u << NO_MODULE) - 1 && unload("core");
 }
 
 static bool file_has(const char *path, const char *text)
@@ -895,6 +895,8 @@ int main(int argc, char *argv[])
 	if (shared == MAP_FAILED)
 		die("mmap");
 	shared->banned = NO_MODULE;
+	if (!load("core")) /* what the others need */
+		die("core");
 	for (i = 0; i < NO_MODULE; i++)
 		if (!load(modules[i]))
 			die(modules[i]);
