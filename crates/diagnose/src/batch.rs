@@ -23,6 +23,12 @@ pub(crate) struct Arrival<'p> {
 /// No shift: the largest is 14.
 const NO_SCALE: u8 = u8::MAX;
 
+/// Bits of [`Headers::marks`]: what the options hold, and that the snap length cut them.
+const SACK_PERMITTED: u8 = 1;
+const TIMESTAMPS: u8 = 2;
+const ACCECN: u8 = 4;
+const CUT: u8 = 8;
+
 // One cache line.
 const _: () = assert!(std::mem::size_of::<Headers>() == 64);
 
@@ -52,10 +58,8 @@ pub(crate) struct Headers {
     pub ecn: u8,
     /// Direction, as in [`crate::key::Key::of`].
     pub from_upper: bool,
-    sack_permitted: bool,
-    options_cut: bool,
-    has_timestamps: bool,
-    has_accecn: bool,
+    pub ttl: u8,
+    marks: u8,
     sacks: u8,
 }
 
@@ -81,6 +85,11 @@ impl Headers {
         let segment = &packet.segment;
         let options = &segment.options;
         let (value, echo) = options.timestamps.unwrap_or_default();
+        let mark = |bit, is_set: bool| if is_set { bit } else { 0 };
+        let marks = mark(SACK_PERMITTED, options.sack_permitted)
+            | mark(TIMESTAMPS, options.timestamps.is_some())
+            | mark(ACCECN, options.accecn.is_some())
+            | mark(CUT, segment.cut == Some(Cut::Options));
         Headers {
             time_ns,
             number: packet.number,
@@ -99,10 +108,8 @@ impl Headers {
             window_scale: options.window_scale.unwrap_or(NO_SCALE),
             ecn: segment.ecn,
             from_upper,
-            sack_permitted: options.sack_permitted,
-            options_cut: segment.cut == Some(Cut::Options),
-            has_timestamps: options.timestamps.is_some(),
-            has_accecn: options.accecn.is_some(),
+            ttl: segment.ip_ttl,
+            marks,
             sacks: segment.sack_blocks().len() as u8,
         }
     }
@@ -118,10 +125,15 @@ impl Headers {
         Sign { time_ns, flags, seq, from: usize::from(from_upper) }
     }
 
+    #[inline]
+    fn is_marked(&self, bit: u8) -> bool {
+        self.marks & bit != 0
+    }
+
     /// (TSval, TSecr), if the packet has the option.
     #[inline]
     pub fn timestamps(&self) -> Option<(u32, u32)> {
-        self.has_timestamps.then_some((self.value, self.echo))
+        self.is_marked(TIMESTAMPS).then_some((self.value, self.echo))
     }
 
     /// The options of a SYN.
@@ -129,9 +141,9 @@ impl Headers {
         Options {
             mss_bytes: Some(self.mss).filter(|&mss| mss > 0),
             window_scale: Some(self.window_scale).filter(|&shift| shift != NO_SCALE),
-            sack_permitted: self.sack_permitted,
-            timestamps: self.has_timestamps,
-            is_cut: self.options_cut,
+            sack_permitted: self.is_marked(SACK_PERMITTED),
+            timestamps: self.is_marked(TIMESTAMPS),
+            is_cut: self.is_marked(CUT),
         }
     }
 }
@@ -308,7 +320,7 @@ impl<'b> Iterator for Burst<'b> {
         if headers.sacks > 0 {
             (sacks, self.sacks) = self.sacks.split_at(headers.sacks.into());
         }
-        let accecn = if headers.has_accecn { self.accecn.next() } else { None };
+        let accecn = if headers.is_marked(ACCECN) { self.accecn.next() } else { None };
         Some((self.batch.first_ordinal + u64::from(headers.place), Segment { headers, sacks, accecn }))
     }
 }
@@ -337,7 +349,7 @@ mod tests {
                     let accecn = (below(3) == 0).then(|| AccEcn::read(&[0, 0, ordinal as u8], false));
                     let headers = Headers {
                         sacks: sacks.len() as u8,
-                        has_accecn: accecn.is_some(),
+                        marks: if accecn.is_some() { ACCECN } else { 0 },
                         ..Headers::default()
                     };
                     let key = key(connection);

@@ -120,6 +120,7 @@ impl<O: Observer> Flow<O> {
             number: segment.number,
             from,
             flags: segment.flags,
+            ttl: segment.ttl,
             ecn: segment.ecn,
             payload_bytes: segment.payload_len,
             ip_bytes: segment.ip_total_len,

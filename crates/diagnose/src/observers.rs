@@ -3,6 +3,7 @@
 
 use crate::acks;
 use crate::counts::Counts;
+use crate::hops::Origins;
 use crate::limits::{review, Limits, Seen};
 use crate::observer::{End, Observer};
 use crate::rate::Rate;
@@ -58,6 +59,8 @@ observers! {
         acking: acks::Watch,
         /// Bytes in flight and the advertised window.
         window: Window,
+        /// Packets that somebody else sent in its place.
+        hops: Origins,
         /// The limits over time.
         limits: Limits,
     }

@@ -23,6 +23,8 @@ pub struct Step {
     pub from: usize,
     /// TCP flags, in the bits of [`ackwise_capture::tcp_flag`].
     pub flags: u16,
+    /// TTL or hop limit.
+    pub ttl: u8,
     /// ECN bits of the IP header: 3 is "congestion experienced".
     pub ecn: u8,
     /// Payload length according to the IP header, even if less was captured.

@@ -2,7 +2,7 @@
 //! What a sender waited for, on conversations whose hosts wait for a known reason, each captured at
 //! both ends and between them.
 
-use ackwise_capture::tcp_flag::{ACK, FIN, PSH, SYN};
+use ackwise_capture::tcp_flag::{ACK, FIN, PSH, RST, SYN};
 use ackwise_capture::write::{too_big, PcapStyle, PcapWriter, TcpPacket};
 use ackwise_capture::{link, ReadOptions, Source};
 use ackwise_diagnose::limits::{Because, Confidence, Doubt, Limit, MtuSign};
@@ -47,6 +47,8 @@ struct Talk {
     /// Time at which a packet leaves, its sender, the packet, and whether it is lost: at once, or
     /// behind all capture points.
     packets: Vec<(u64, usize, TcpPacket, Loss)>,
+    /// TTL at the capture point, by sender.
+    ttl: fn(usize, &TcpPacket) -> u8,
     /// IP packets of others, and when they pass the capture point.
     others: Vec<(u64, Vec<u8>)>,
     /// What each host received: when, and up to which sequence number.
@@ -75,7 +77,8 @@ impl Talk {
         let (idents, stamps, sack) = (Idents::Own, false, true);
         let received = [vec![], vec![]];
         let (packets, others) = (vec![], vec![]);
-        Talk { rtt_ns: rtt_ms * MS, idents, stamps, sack, packets, others, received, next: [1, 1] }
+        let ttl: fn(usize, &TcpPacket) -> u8 = |_, _| 64;
+        Talk { rtt_ns: rtt_ms * MS, idents, stamps, sack, packets, ttl, others, received, next: [1, 1] }
     }
 
     /// The handshake; the time at which it is over for the client.
@@ -174,7 +177,9 @@ impl Talk {
                 continue;
             }
             let packet = packet.ident(ident as u16);
-            seen.push((at_ns + self.rtt_ns / 2 * part / 100, packet.to_ip()));
+            let mut ip = packet.to_ip();
+            ip[8] = (self.ttl)(from, &packet);
+            seen.push((at_ns + self.rtt_ns / 2 * part / 100, ip));
         }
         seen.extend(self.others.iter().cloned());
         seen.sort_by_key(|(ns, _)| *ns);
@@ -738,4 +743,40 @@ fn a_request_that_nobody_answers_shows_no_limit_away_from_its_sender() {
     let here = asked(0, 0);
     assert!(here.confidence == Confidence::Likely && here.doubts.contains(&Doubt::Unfinished));
     assert_eq!(asked(FIN, 100).confidence, Confidence::Sure);
+}
+
+#[test]
+fn packets_with_another_ttl_are_somebody_elses_unless_it_varies_or_begins_elsewhere() {
+    fn is_pure(packet: &TcpPacket) -> bool {
+        packet.payload_len == 0 && packet.flags == ACK
+    }
+    let told = |ttl: fn(usize, &TcpPacket) -> u8| {
+        let mut talk = Talk::new(600);
+        talk.ttl = ttl;
+        let now_ns = talk.open();
+        let done_ns = talk.acked_data(now_ns, CLIENT, 60_000, 0);
+        let end_ns = talk.acked_data(done_ns, SERVER, 3800, 0);
+        talk.segment(end_ns, SERVER, talk.next[SERVER], 0, RST | ACK, Loss::None);
+        let [client, server] = PLACES.map(|place| talk.diagnosis(place).halves.map(|half| half.hops))[0];
+        assert_eq!((client.foreign_ack_ttl, client.foreign_rst_ttl), (None, None));
+        (server.own_ttl, server.foreign_ack_ttl, server.foreign_rst_ttl)
+    };
+    let proxied = |from: usize, packet: &TcpPacket| match from {
+        SERVER if is_pure(packet) => 61,
+        SERVER => 52,
+        _ => 64,
+    };
+    assert_eq!(told(|_, _| 64), (Some(64), None, None));
+    assert_eq!(told(proxied), (Some(52), Some(61), None));
+    let reset = |from: usize, packet: &TcpPacket| match from {
+        SERVER if packet.flags & RST != 0 => 58,
+        SERVER => 52,
+        _ => 64,
+    };
+    assert_eq!(told(reset), (Some(52), None, Some(58)));
+    // Another initial value, and a route that changes.
+    assert_eq!(told(|_, packet| if is_pure(packet) { 57 } else { 121 }), (Some(121), None, None));
+    let routes = |_: usize, packet: &TcpPacket| 50 + u8::from(packet.seq > 3000 || packet.ack > 3000);
+    let (own, acks, _) = told(routes);
+    assert_eq!((own, acks), (None, None));
 }

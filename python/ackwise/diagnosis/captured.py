@@ -35,6 +35,7 @@ def sentences(transfer: Transfer) -> Iterator[str]:
     yield from _copies(transfer.connection)
     yield from _ending(transfer)
     yield from _foreign_sack(transfer)
+    yield from _foreign(transfer)
 
 
 def unanswered(diagnosis: Document) -> str:
@@ -149,3 +150,20 @@ def _foreign_sack(transfer: Transfer) -> Iterator[str]:
             f"sender waited for its timer: it does not get these reports as they were sent. "
             f"Perhaps {middlebox}."
         )
+
+
+def _foreign(transfer: Transfer) -> Iterator[str]:
+    """Packets that somebody on the way sent in the receiver's or the sender's place."""
+    receiver = transfer.back.half["hops"]
+    if receiver["foreign_ack_ttl"] is not None:
+        yield (
+            f"The ACKs of this data have TTL {receiver['foreign_ack_ttl']}, and the other packets "
+            f"of {transfer.receiver} {receiver['own_ttl']}: a proxy on the way acknowledges in its "
+            "place. RTT and window are the proxy's; a capture at the receiver shows its own."
+        )
+    for end, hops in ((transfer.sender, transfer.half["hops"]), (transfer.receiver, receiver)):
+        if hops["foreign_rst_ttl"] is not None:
+            yield (
+                f"The reset in the name of {end} has TTL {hops['foreign_rst_ttl']}, and its other "
+                f"packets {hops['own_ttl']}: somebody on the way sent it, such as a firewall."
+            )

@@ -220,6 +220,14 @@ class Window(TypedDict):
     closed_ns: int
 
 
+class Hops(TypedDict):
+    """TTLs of an endpoint's packets, and of those that somebody else sent in its place."""
+
+    own_ttl: int | None
+    foreign_ack_ttl: int | None
+    foreign_rst_ttl: int | None
+
+
 class Half(TypedDict):
     """What one endpoint of a connection sends, and the other acknowledges."""
 
@@ -227,6 +235,7 @@ class Half(TypedDict):
     limits: Judgment
     window: Window
     acking: Acking
+    hops: Hops
 
 
 class Options(TypedDict):

@@ -268,3 +268,27 @@ def test_a_slow_processor_seen_from_afar_looks_like_a_link(tmp_path: Path) -> No
     assert "processor" not in text(link).splitlines()[1]
     cut = diagnosed(thinned(simulated_ends()["receiver"], 1, 0, 3), tmp_path)
     assert "or processor: a capture that starts before the connection tells" in text(cut)
+
+
+@pytest.mark.parametrize("end", ["server", "client"])
+def test_who_acknowledges_in_place_of_the_receiver_is_told_by_its_ttl(
+    end: str, tmp_path: Path
+) -> None:
+    capture = _kernel(f"lossy-requests-{end}")()
+    ttl_at = 16 + 8 + (14 if struct.unpack_from("<I", capture, 20)[0] == 1 else 0)
+
+    def with_ttls(own: int, acks: int) -> str:
+        made = [capture[:PCAP_HEAD]]
+        for (_, record), (port, _, _, flags, size) in zip(
+            records(capture), tcp(capture), strict=True
+        ):
+            ttl = acks if flags == 0x10 and not size else own
+            changed = bytes([ttl]) if port != SERVER else record[ttl_at : ttl_at + 1]
+            made.append(record[:ttl_at] + changed + record[ttl_at + 1 :])
+        return text(diagnosed(b"".join(made), tmp_path))
+
+    told = with_ttls(own=52, acks=61)
+    assert "The ACKs of this data have TTL 61" in told
+    assert "a proxy on the way acknowledges" in told
+    assert "a proxy" not in with_ttls(own=52, acks=52)
+    assert "a proxy" not in text(diagnosed(capture, tmp_path))

@@ -146,6 +146,7 @@ mod tests {
             number: 0,
             from: 0,
             flags: 0,
+            ttl: 64,
             ecn: 0,
             payload_bytes: 1000,
             ip_bytes: 1052,

@@ -126,6 +126,7 @@ mod tests {
             number: 0,
             from: 0,
             flags: 0,
+            ttl: 64,
             ecn: 0,
             payload_bytes: bytes as u32,
             ip_bytes: bytes as u32 + 40,
