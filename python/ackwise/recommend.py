@@ -13,7 +13,7 @@ from ackwise.diagnosis.live import lines
 from ackwise.diagnosis.live.lines import Row
 from ackwise.diagnosis.sentences import PATH, RECEIVER, SAYINGS, SENDER, remedy
 from ackwise.diagnosis.transfer import NS, Transfer
-from ackwise.errors import RunError
+from ackwise.errors import InputError, RunError, quoted
 from ackwise.gateway import model, settings
 from ackwise.gateway.settings import Access
 from ackwise.host import programs
@@ -23,6 +23,10 @@ _SYSCTL = re.compile(r'sysctl -w ([\w.]+)="?([^"]+?)"?')
 _SOMEWHERE = ("via GATEWAY dev DEVICE", "DEVICE")
 _WORLD = "1.1.1.1"  # a place beyond the uplink
 _ROUTER = "the router before the slowest link"
+_UPLINK = "the router before the uplink"
+ORDINARY_MSS_BYTES = 1448
+_BURST_BYTES = 16_000  # of tbf: ten packets, or what passes in one of the kernel's ticks
+_TICKS = 100  # a second, at least
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,10 @@ def of_transfer(transfer: Transfer) -> Recommended:
     what, why, fix, *_ = (line.strip() for line, _ in table.lines(transfer))
     found = Recommended(f"{what}; {why}", fix)
     ends = {SENDER: _host(transfer.sender), RECEIVER: _host(transfer.receiver)}
-    ways = [(told.owner, told.line)]
+    line = told.line
+    if limit in advice.BUFFERS and line.startswith("sysctl net."):  # which only looks
+        line = advice.as_usual(limit)
+    ways = [(told.owner, line)]
     if limit == "ack-stall":
         ways.append((RECEIVER, advice.quickack(ends[SENDER])))
     return _first(found, ways, ends, {end for end, host in ends.items() if _is_here(host)})
@@ -55,73 +62,123 @@ def of_socket(row: Row) -> Recommended:
     sends, limit = row["direction"] == "sending", row["limit"]
     here, there = (SENDER, RECEIVER) if sends else (RECEIVER, SENDER)
     found = Recommended(f"{row['local']}, {lines.sentence(row)}", remedy(limit, sends=sends))
-    line = advice.NODELAY if limit == "ack-stall" else SAYINGS[limit].line
-    if limit in ("receive-window", "send-buffer"):
-        line = advice.grow(limit, 4 * lines.rate_bps(row), lines.rtt_s(row))
+    line, bps = SAYINGS[limit].line, lines.rate_bps(row)
+    if limit == "ack-stall":
+        line = advice.NODELAY
+    elif limit in advice.BUFFERS:
+        line = advice.grow(limit, 4 * bps, lines.rtt_s(row))
+    elif limit == "link":
+        line = advice.shaper(advice.on_wire(bps, ORDINARY_MSS_BYTES))
+    elif limit == "congestion-window":
+        line = advice.BBR
     ends = {here: _host(row["local"]), there: _host(row["peer"])}
     return _first(found, [(SAYINGS[limit].owner, line)], ends, {here})
 
 
 def of_line(access: Access, device: str) -> Recommended:
     """For an access line whose rates are known; `device`: its interface, "": that of the default
-    route."""
+    route. Raises InputError where there is no such interface."""
+    if device and settings.here(device) is None:
+        raise InputError(
+            f"--interface: {quoted(device)} is not on this system; `ip link` lists all"
+        )
     device = device or _way(_WORLD)[1]
+    where = "here" if device != _SOMEWHERE[1] else _UPLINK
     link = access.link()
     down, up = (units.show(bps, units.RATE) for bps in (access.down_bps, access.up_bps))
     useless = settings.useless(device, link, settings.here(device))
     if not useless:
-        name = shlex.quote(device)
+        name, told = shlex.quote(device), model.advise(link)
+        changes = (
+            "a download and an upload at once: the one that suffers gains; the upload keeps "
+            f"{1 - told.ack_guarantee_bps / access.up_bps:.0%}"
+        )
+        missing = settings.missing_kinds() or ()
+        if "fq_codel" in missing and "cake" in missing:
+            changes += "; a ping beside an upload waits longer, without fq_codel in this kernel"
         return Recommended(
-            model.advise(link).reasons[0], "uploads and pings beside a download", "here",
+            told.reasons[0], f"{changes}. `ackwise gateway test` measures it", where,
             f"ackwise gateway up {name} --down {down} --up {up}", f"ackwise gateway down {name}",
         )  # fmt: skip
     rtt_s = access.rtt_ns / NS
     for limit, bps in (("receive-window", access.down_bps), ("send-buffer", access.up_bps)):
-        line, undo = _placed(advice.grow(limit, bps, rtt_s), _WORLD, here=True)
-        if line:
+        placed = _placed(advice.grow(limit, bps, rtt_s), _WORLD, here=True)
+        if placed.line:
             held = advice.size(bps * rtt_s / 8)
             finding = f"{advice.rate(bps)} over {advice.time(rtt_s)} have {held} in flight"
-            return Recommended(finding, "one connection can fill the line", "here", line, undo)
+            changes = "one connection can fill the line"
+            return Recommended(finding, changes, "here", placed.line, placed.undo)
     return Recommended(useless, "The kernel's buffers can hold what such a line has in flight.")
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A line as it is typed, and its undo. Without a line, `already` may say why it would change
+    nothing; `only` is the condition under which it changes something on another system."""
+
+    line: str = ""
+    undo: str = ""
+    only: str = ""
+    already: str = ""
 
 
 def _first(
     found: Recommended, ways: Sequence[tuple[str, str]], ends: dict[str, str], local: set[str]
 ) -> Recommended:
     """The first way that can be taken on this system, else the first of all."""
-    made = []
+    made, already = [], ""
     for owner, line in ways:
-        here = owner in local or (owner == PATH and SENDER in local)
-        peer = ends[SENDER if owner == RECEIVER else RECEIVER]
-        typed, undo = _placed(line, peer, here=here)
-        where = "here" if here else f"{ends[owner]}, {owner}" if owner in ends else _ROUTER
-        made += [replace(found, where=where, line=typed, undo=undo)] if typed else []
-    return next((one for one in made if one.where == "here"), made[0] if made else found)
+        # a sysctl acts on the connections of the host, not on those that it forwards
+        acts = SENDER if owner == PATH and line.startswith("sysctl") else owner
+        here = acts in local or (acts == PATH and SENDER in local)
+        peer = ends[SENDER if acts == RECEIVER else RECEIVER]
+        placed = _placed(line, peer, here=here)
+        already = already or placed.already
+        where = "here" if here else f"{ends[acts]}, {acts}" if acts in ends else _ROUTER
+        if placed.line:
+            made.append(
+                replace(found, where=where + placed.only, line=placed.line, undo=placed.undo)
+            )
+    if not made:
+        return replace(found, changes=already) if already else found
+    return next((one for one in made if one.where == "here"), made[0])
 
 
-def _placed(line: str, peer: str, *, here: bool) -> tuple[str, str]:
-    """A line as it is typed, and its undo; `here`: with this system's devices and values. "" for a
-    line that changes nothing."""
+def _placed(line: str, peer: str, *, here: bool) -> _Placed:
+    """A line with this system's devices and values, if it is `here`."""
     way, device = _way(peer) if here else _SOMEWHERE
     if setting := _SYSCTL.fullmatch(line):
-        name = setting[1]
-        old = " ".join(_told("sysctl", "-n", name).split()) if here else "OLD"
-        if here and not _is_more(setting[2], old):
-            return "", ""
-        look = "" if here else f"; OLD is what `sysctl {name}` says before"
-        return line, f'sysctl -w {name}="{old}"{look}'
+        return _set(line, *setting.groups(), here=here)
     if line.startswith("tc qdisc replace"):
         queue = _told("tc", "qdisc", "show", "dev", device, "root").split()[1:3] if here else []
         own = ", then set up again what is there: " + " ".join(queue)
         own = "" if queue[1:] in ([], ["0:"]) else own  # 0: the kernel's default
         device = shlex.quote(device)
-        return line.replace("DEVICE", device), f"tc qdisc del dev {device} root{own}"
+        typed = line.replace("DEVICE", device)
+        return _Placed(_shaped(typed) if here else typed, f"tc qdisc del dev {device} root{own}")
     if re.match(r"ip (-6 )?route ", line):
         ip = "ip -6" if ":" in peer else "ip"
         old = _told(*ip.split(), "route", "show", "exact", peer) if here else ""
         undo = f"{ip} route replace {old}" if old else f"{ip} route del {peer}"
-        return f"{ip} route replace {peer} {way} {' '.join(line.split()[-2:])}", undo
-    return (line, "take the call out of the program") if "setsockopt" in line else ("", "")
+        return _Placed(f"{ip} route replace {peer} {way} {' '.join(line.split()[-2:])}", undo)
+    return _Placed(line, "take the call out of the program") if "setsockopt" in line else _Placed()
+
+
+def _set(line: str, name: str, value: str, *, here: bool) -> _Placed:
+    sizes = value.split()
+    if not here:
+        only = f"; only if `sysctl {name}` ends in less than {sizes[-1]}" if sizes[1:] else ""
+        return _Placed(
+            line, f'sysctl -w {name}="OLD"; OLD is what `sysctl {name}` says before', only
+        )
+    old = " ".join(_told("sysctl", "-n", name).split())
+    if _is_more(value, old):
+        return _Placed(line, f'sysctl -w {name}="{old}"')
+    if not old:
+        return _Placed(already=f"This kernel has no {name}.")
+    own = {"net.ipv4.tcp_rmem": "SO_RCVBUF", "net.ipv4.tcp_wmem": "SO_SNDBUF"}.get(name)
+    why = f"sets {own}, which turns that off" if own else "chooses otherwise by itself"
+    return _Placed(already=f"{name} is {old} already; the application {why}.")
 
 
 def _is_more(wanted: str, old: str) -> bool:
@@ -132,6 +189,17 @@ def _is_more(wanted: str, old: str) -> bool:
     if len(wanted.split()) == 3 and last.isdigit() and last_old.isdigit():
         return int(last) > int(last_old)
     return last != last_old
+
+
+def _shaped(line: str) -> str:
+    """The line with `tbf` in place of CAKE where this kernel lacks that."""
+    rate = re.search(r"root cake bandwidth (\d+)kbit", line)
+    if not rate or "cake" not in (settings.missing_kinds() or ()):
+        return line
+    kbps = int(rate[1])
+    burst_bytes = max(_BURST_BYTES, kbps * 1000 // 8 // _TICKS)
+    queue = f"tbf rate {kbps}kbit burst {burst_bytes} latency 50ms"
+    return f"{line[: rate.start()]}root {queue}"
 
 
 def _host(endpoint: str) -> str:

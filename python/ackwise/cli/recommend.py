@@ -32,7 +32,7 @@ ackwise recommend --down 50mbit --up 5mbit --rtt 20ms
 """
 _EXIT_CODES = """\
 0  there is something to type
-1  nothing here would help
+1  no command here would help
 """
 _RATE = Quantity("RATE", 8_000, 10**12)
 
@@ -72,6 +72,11 @@ def command(
     elif live:
         rights.keep_only()
         found = _of_live()
+    elif (down_bps is None) != (up_bps is None):
+        lacking = "--down" if down_bps is None else "--up"
+        raise InputError(
+            f"recommend: {lacking} is missing; give the line's rates in both directions"
+        )
     elif down_bps is None or up_bps is None:
         raise InputError("recommend: give --capture FILE, --live, or both --down and --up")
     else:
@@ -83,7 +88,7 @@ def command(
         print(f"{found.finding}\n\n    {found.line}\n")
         print(f"where:    {found.where}\nchanges:  {found.changes}\nundo:     {found.undo}")
     else:
-        print(f"{found.finding}\n\nNothing here would help.\n{found.changes}")
+        print(f"{found.finding}\n\nNo command here would help.\n{found.changes}")
     return 0 if found.line else EXIT_FAILED
 
 

@@ -31,6 +31,7 @@ _ANSWERED_AT_ONCE = 1.5  # in RTTs
 # limits of the answers that say nothing about their delay
 _IDLE = ("sending-application", "handshake", "undecided")
 _MIB = 1 << 20
+_HEADERS_BYTES = 66  # Ethernet, IPv4, TCP with timestamps
 _PING_BYTES = 28  # headers of IPv4 and ICMP
 _ROUNDS_TO_ONE = 0.9995  # rounds to one unit at three digits
 
@@ -84,8 +85,13 @@ def size(count: float) -> str:
 
 
 def shaper(bps: float) -> str:
-    """Command for a shaper slightly below a link's rate, so that the queue forms at the shaper."""
+    """Command for a shaper slightly below a rate, so that the queue forms at the shaper."""
     return f"tc qdisc replace dev DEVICE root cake bandwidth {0.95 * bps / 1e3:.0f}kbit"
+
+
+def on_wire(bps: float, mss_bytes: int) -> float:
+    """What a link carries, with headers as a queue on Ethernet counts them, for a payload rate."""
+    return bps * (mss_bytes + _HEADERS_BYTES) / mss_bytes
 
 
 def time(seconds: float) -> str:
@@ -138,8 +144,8 @@ def _larger(transfer: Transfer, buffer: _Buffer, because: str, bound_bps: float)
             buffer.owner,
             f"do not set {buffer.option} in the application: by default Linux lets the "
             f"{buffer.name} buffer grow to {size(buffer.default_bytes)}, and {size(wanted)} is "
-            f"enough for {why}. If the application does not set it, that maximum was lowered, "
-            "which this command shows",
+            f"enough for {why}. If the application does not set it, that maximum was lowered: "
+            f"see net.ipv4.{buffer.sysctl}",
             f"sysctl {buffer.check}",
         )
     remedy = (
@@ -175,10 +181,19 @@ def _buffer_bytes(goal_bps: float, rtt_s: float) -> int:
     return math.ceil(BUFFER_PER_BYTE * goal_bps * rtt_s / 8 / _MIB) * _MIB
 
 
+BUFFERS = {one.limit: one for one in (_RECEIVE, _SEND)}
+
+
 def grow(limit: str, goal_bps: float, rtt_s: float) -> str:
-    """Command that lets a receive or send buffer grow as this rate needs it."""
-    buffer = next(one for one in (_RECEIVE, _SEND) if one.limit == limit)
-    return _grown(buffer, _buffer_bytes(goal_bps, rtt_s))
+    """Command that lets a receive or send buffer grow as this rate needs it, and at least as far as
+    Linux does by default."""
+    buffer = BUFFERS[limit]
+    return _grown(buffer, max(_buffer_bytes(goal_bps, rtt_s), buffer.default_bytes))
+
+
+def as_usual(limit: str) -> str:
+    """Command that lets a receive or send buffer grow as far as Linux does by default."""
+    return grow(limit, 0.0, 0.0)
 
 
 def _window(transfer: Transfer) -> Advice:
@@ -230,7 +245,7 @@ def _link(transfer: Transfer) -> Advice:
     because, line = saying.meaning, saying.line
     if link is not None:
         because = f"the slowest link of the path carries {rate(link)} and was busy"
-        line = shaper(link)
+        line = shaper(on_wire(link, transfer.mss_bytes))
     least, rtt = transfer.rtt_min_s, transfer.rtt_s
     if least is not None and rtt is not None and rtt > max(_BLOAT * least, least + _BLOAT_S):
         return Advice(
@@ -405,7 +420,7 @@ def _loss(transfer: Transfer) -> Advice:
         because,
         PATH,
         f"{saying.remedy}; a sender with BBR reacts less to losses",
-        "sysctl -w net.ipv4.tcp_congestion_control=bbr",
+        BBR,
     )
 
 
@@ -461,6 +476,7 @@ def _stall(transfer: Transfer) -> Advice:
     )
 
 
+BBR = "sysctl -w net.ipv4.tcp_congestion_control=bbr"
 NODELAY = "int on = 1; setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);"
 _NO_DELAY = {  # what turns delayed ACKs off on systems other than Linux
     "windows": "Set-NetTCPSetting -SettingName InternetCustom -DelayedAckFrequency 1",

@@ -53,7 +53,8 @@ SAYINGS = {
         "policer",
         "packets above a certain rate are dropped without a queue",
         PATH,
-        "shape to slightly less than that rate {sender}, so that packets are queued, not dropped",
+        "shape to slightly less than that rate before the policer, so that packets are queued, not "
+        "dropped",
         "tc qdisc replace dev DEVICE root cake bandwidth RATE",
     ),
     "receive-window": Saying(

@@ -35,8 +35,6 @@ _WHY = {
     "pfifo": "on every kernel",
 }
 PLAIN_LEAVES = ("pfifo", "bfifo")  # tail drop, so they cannot thin
-# Share of the uplink that a full downlink's ACKs need, one ACK per packet: see the same page.
-USELESS_DEMAND = 0.04  # at 1:1, with 4.4%, an upload beside a download still gains
 # Where CAKE with ack-filter alone was measured to do as much, within 4%.
 CAKE_DOWN_BPS = 50_000_000
 CAKE_RATIOS = (10, 20)
@@ -186,7 +184,7 @@ def useless(name: str, line: model.AccessLink, link: Interface | None) -> str:
     shaper = f"tc qdisc replace dev {shlex.quote(name)} root cake bandwidth {_shown(line.up_bps)}"
     if line.warnings:
         return line.warnings[0]
-    if line.demand <= USELESS_DEMAND:
+    if not model.predict(line).interferes:
         return (
             f"the ACKs of a full downlink need only {100 * line.demand:.2g}% of the uplink; if a "
             f"ping waits beside an upload, `{shaper}` mends that"
@@ -200,7 +198,7 @@ def useless(name: str, line: model.AccessLink, link: Interface | None) -> str:
     return ""
 
 
-def _missing_kinds() -> Collection[str] | None:
+def missing_kinds() -> Collection[str] | None:
     """Leaf kinds that this kernel lacks; None when it cannot be asked."""
     if "CAP_NET_ADMIN" in rights.missing_capabilities():
         return None
@@ -327,7 +325,7 @@ def settle(request: Request, *, for_target: bool = False) -> Settled:
     ack_leaves = leaves("--ack-leaf", asked, ack_kinds, advice.ack_leaf_packets)
     data_leaves = leaves("--data-leaf", request.data_leaf, DATA_LEAVES, advice.data_leaf_packets)
     local = link is not None and not for_target
-    missing = _missing_kinds() if local and len(ack_leaves) + len(data_leaves) > 2 else None
+    missing = missing_kinds() if local and len(ack_leaves) + len(data_leaves) > 2 else None
     chosen, lacking = [], []
     for what, choices in (("ACK", ack_leaves), ("data", data_leaves)):
         if len(choices) == 1 or for_target:

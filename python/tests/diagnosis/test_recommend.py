@@ -12,6 +12,7 @@ from conftest import Ackwise
 from netns import Namespace, namespace, needs_root
 
 from ackwise import recommend
+from ackwise.diagnosis import advice
 from ackwise.diagnosis.sentences import SAYINGS
 
 DATA = Path(__file__).parents[1] / "data"
@@ -62,7 +63,8 @@ def test_the_page_shows_what_the_command_prints(ackwise: Ackwise, root: Path) ->
     ("down", "up", "code", "words"),
     [
         ("50mbit", "5mbit", 0, r"^    ackwise gateway up \S+ --down 50mbit --up 5mbit$"),
-        ("50mbit", "60mbit", 1, r"^Nothing here would help\.$"),
+        ("50mbit", "50mbit", 1, r"need only 4\.4% of the uplink"),
+        ("50mbit", "60mbit", 1, r"^No command here would help\.$"),
         ("5mbit", "50mbit", 1, r"were they swapped\?"),
     ],
 )
@@ -78,7 +80,8 @@ def test_a_line_gets_what_the_gateway_offers(
     ("words", "says"),
     [
         ((), "give --capture FILE, --live, or both"),
-        (("--down", "5mbit"), "give --capture FILE, --live, or both"),
+        (("--down", "5mbit"), "--up is missing"),
+        (("--down", "5mbit", "--up", "1mbit", "--interface", "nosuch"), '"nosuch" is not here'),
         (("--capture", STALL, "--live"), "--capture: cannot be combined with --live"),
         (("--live", "--up", "5mbit"), "--live: cannot be combined with --up"),
         (("--live", "--rtt", "5ms"), "--rtt: needs --down and --up"),
@@ -93,11 +96,11 @@ def test_what_it_is_about_is_asked_for(ackwise: Ackwise, words: tuple[str, ...],
 
 def test_a_command_that_only_looks_is_no_remedy() -> None:
     placed = {s.line: recommend._placed(s.line, "10.0.0.9", here=False) for s in SAYINGS.values()}
-    changing = {line for line, (typed, _) in placed.items() if typed}
+    changing = {line for line, one in placed.items() if one.line}
     assert changing == {
         line for line in placed if re.match(r"sysctl -w|tc qdisc replace|ip route change", line)
     }
-    assert all(undo for typed, undo in placed.values() if typed)
+    assert all(one.undo for one in placed.values() if one.line)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +115,37 @@ def test_a_command_that_only_looks_is_no_remedy() -> None:
 )
 def test_what_is_set_already_is_no_change(wanted: str, old: str, is_more: bool) -> None:
     assert recommend._is_more(wanted, old) is is_more
+
+
+def test_a_setting_is_not_lowered_at_another_host() -> None:
+    sizes = recommend._placed(advice.as_usual("send-buffer"), "10.0.0.9", here=False)
+    assert sizes.line == 'sysctl -w net.ipv4.tcp_wmem="4096 16384 4194304"'
+    assert sizes.only == "; only if `sysctl net.ipv4.tcp_wmem` ends in less than 4194304"
+    assert not recommend._placed(advice.BBR, "10.0.0.9", here=False).only
+
+
+def test_what_is_large_enough_is_the_application_s() -> None:
+    placed = recommend._placed('sysctl -w net.ipv4.tcp_wmem="1 1 1"', "10.0.0.9", here=True)
+    assert not placed.line
+    assert "the application sets SO_SNDBUF" in placed.already
+
+
+@pytest.mark.parametrize(
+    ("line", "lacks", "typed"),
+    [
+        ("cake bandwidth 7644kbit", ["cake"], "tbf rate 7644kbit burst 16000 latency 50ms"),
+        # a tick of 10 ms
+        ("cake bandwidth 95000kbit", ["cake"], "tbf rate 95000kbit burst 118750 latency 50ms"),
+        ("cake bandwidth 7644kbit", ["fq_codel"], "cake bandwidth 7644kbit"),
+        ("cake bandwidth 7644kbit", None, "cake bandwidth 7644kbit"),
+    ],
+)
+def test_a_kernel_without_cake_shapes_by_tbf(
+    line: str, lacks: list[str] | None, typed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recommend.settings, "missing_kinds", lambda: lacks)
+    begin = "tc qdisc replace dev eth0 root "
+    assert recommend._shaped(begin + line) == begin + typed
 
 
 def _row(limit: str, direction: str, **info: Any) -> dict[str, Any]:
@@ -129,8 +163,12 @@ def test_a_socket_s_remedy_is_at_the_end_that_can_change_it() -> None:
     # four times 400 Mbit/s for 0.4 s, twice for the kernel's overhead
     assert window.where == "here"
     assert re.search(r'tcp_rmem="4096 131072 1\d{8}"', window.line)
-    assert recommend.of_socket(_row("receive-window", "sending")).where == "10.0.0.2, the receiver"
+    assert recommend.of_socket(_row("receive-window", "sending")).where.startswith(
+        "10.0.0.2, the receiver; only"
+    )
     assert "TCP_NODELAY" in recommend.of_socket(_row("ack-stall", "sending")).line
+    loss = recommend.of_socket(_row("congestion-window", "receiving"))
+    assert (loss.where, loss.line) == ("10.0.0.2, the sender", advice.BBR)
     for limit in ("sending-application", "receiving-application", "undecided", "processor"):
         assert not recommend.of_socket(_row(limit, "sending")).line
 
@@ -176,7 +214,9 @@ def test_a_shaper_takes_the_device_of_this_system(ns: Namespace) -> None:
     ns.tool("ip", "address", "add", "10.0.0.2/24", "dev", "v0")
     found = _parts(ns.ackwise("recommend", "--capture", POLICER).out)
     assert found["where"] == "here"
-    assert found["line"].startswith("tc qdisc replace dev v0 root cake bandwidth ")
+    assert re.match(
+        r"tc qdisc replace dev v0 root (cake bandwidth|tbf rate) \d+kbit", found["line"]
+    )
     assert found["undo"] == "tc qdisc del dev v0 root"
     ns.tc("qdisc add dev v0 root handle 1: pfifo limit 7")
     found = _parts(ns.ackwise("recommend", "--capture", POLICER).out)

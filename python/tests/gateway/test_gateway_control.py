@@ -214,7 +214,7 @@ def test_ingress_queues_stay(ns: Namespace, run: Path) -> None:
         ("header", "2.1mbit", "800kbit"),
         ("atm", "40mbit", "640kbit"),
         ("docsis", "200mbit", "10mbit"),
-        ("ethernet", "100gbit", "60gbit"),  # beyond what 32 bits of bytes per second hold
+        ("ethernet", "200gbit", "60gbit"),  # beyond what 32 bits of bytes per second hold
         ("ip", "1mbit", "9kbit"),
         ("33B", "1001kbit", "333333bit"),
     ],

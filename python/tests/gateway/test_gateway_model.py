@@ -131,7 +131,7 @@ def test_json_and_table_say_the_same(ackwise: Ackwise) -> None:
     assert told["advice"]["thinning"] is ("- thinning:" in text) is True
 
 
-GOOD = ("--down", "2mbit", "--up", "1mbit")
+GOOD = ("--down", "4mbit", "--up", "1mbit")
 
 
 @pytest.mark.parametrize(

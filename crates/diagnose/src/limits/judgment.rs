@@ -83,9 +83,14 @@ pub struct Judgment {
     /// The highest rate over several consecutive RTTs.
     pub sustained_bytes_per_s: f64,
     /// Time that would be saved if only the application and the slowest link limited the transfer,
-    /// nanoseconds.
+    /// nanoseconds. 0 if that is less than a second and a tenth of its time: a connection that
+    /// idles is not slow because of one late ACK.
     pub lost_ns: u64,
 }
+
+/// Time lost counts if it is as long as this, or this part of the transfer's time.
+const LOST_MATTERS_NS: u64 = 1_000_000_000;
+const LOST_MATTERS_SHARE: u64 = 10;
 
 impl Judgment {
     /// Sets the time lost by a transfer of this many bytes.
@@ -97,7 +102,9 @@ impl Judgment {
             Some(rate) => (bytes as f64 / rate * 1e9) as u64,
             None => under(Limit::Link),
         };
-        self.lost_ns = busy_ns.saturating_sub(link_ns);
+        let lost_ns = busy_ns.saturating_sub(link_ns);
+        let matters = lost_ns >= LOST_MATTERS_NS || lost_ns >= whole_ns / LOST_MATTERS_SHARE;
+        self.lost_ns = if matters { lost_ns } else { 0 };
     }
 
     /// Marks all of the time as undecided.
