@@ -222,4 +222,19 @@ mod tests {
         assert_eq!(of(Limit::ReceiveWindow, Some(5e4)), 0);
         assert_eq!(of(Limit::Link, Some(1e6)), 9_000_000_000);
     }
+
+    #[test]
+    fn a_late_ack_does_not_make_an_idle_connection_slow() {
+        let lost_ns = |ms: [u64; 2]| {
+            let share = |ms| Share { ns: ms * 1_000_000, bytes: 0 };
+            let limits =
+                BTreeMap::from([(Limit::SendingApplication, share(ms[0])), (Limit::Timeout, share(ms[1]))]);
+            let mut judgment = Judgment { limits, ..Judgment::default() };
+            judgment.lose(1_000);
+            judgment.lost_ns
+        };
+        assert_eq!(lost_ns([6_800, 300]), 0);
+        assert_eq!(lost_ns([2_000, 300]), 300_000_000);
+        assert_eq!(lost_ns([60_000, 1_200]), 1_200_000_000);
+    }
 }
