@@ -14,6 +14,7 @@ from netns import Namespace, namespace, needs_root
 from ackwise import recommend
 from ackwise.diagnosis import advice
 from ackwise.diagnosis.sentences import SAYINGS
+from ackwise.gateway import settings
 
 DATA = Path(__file__).parents[1] / "data"
 STALL = str(DATA / "head-and-body.pcap.gz")  # from 10.0.0.2 to 10.0.0.1
@@ -81,7 +82,10 @@ def test_a_line_gets_what_the_gateway_offers(
     [
         ((), "give --capture FILE, --live, or both"),
         (("--down", "5mbit"), "--up is missing"),
-        (("--down", "5mbit", "--up", "1mbit", "--interface", "nosuch"), '"nosuch" is not here'),
+        (
+            ("--down", "5mbit", "--up", "1mbit", "--interface", "nosuch"),
+            '"nosuch" is not on this system',
+        ),
         (("--capture", STALL, "--live"), "--capture: cannot be combined with --live"),
         (("--live", "--up", "5mbit"), "--live: cannot be combined with --up"),
         (("--live", "--rtt", "5ms"), "--rtt: needs --down and --up"),
@@ -143,7 +147,7 @@ def test_what_is_large_enough_is_the_application_s() -> None:
 def test_a_kernel_without_cake_shapes_by_tbf(
     line: str, lacks: list[str] | None, typed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recommend.settings, "missing_kinds", lambda: lacks)
+    monkeypatch.setattr(settings, "missing_kinds", lambda: lacks)
     begin = "tc qdisc replace dev eth0 root "
     assert recommend._shaped(begin + line) == begin + typed
 
