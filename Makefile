@@ -71,6 +71,7 @@ build: setup ## compile the engine, install ackwise and its experiments into .ve
 	+@VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@$(BIN)/pip install -q --no-deps --no-build-isolation --no-index -e experiments
 	@$(BIN)/python tools/classes.py --write
+	@echo 'ackwise is built; so that this shell finds it: export PATH=$(abspath $(BIN)):$$PATH'
 
 .PHONY: lock
 lock: $(VENV)/dev ## the newest allowed versions of all requirements, into requirements.lock

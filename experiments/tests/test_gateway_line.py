@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from netns import NEEDS_ROOT, Namespace, namespace
 
+from ackwise.gateway import control
 from ackwise.gateway.model import AccessLink
 from ackwise.gateway.settings import Access, Request, settle
 from ackwise.gateway.state import Keeper
@@ -172,7 +173,7 @@ def test_a_fall_is_told(
     )
     monkeypatch.setattr(gateway_line, "_measured", lambda *_: next(made))
     monkeypatch.setattr(gateway_line, "_up", lambda *_args, **_named: nullcontext())
-    monkeypatch.setattr(gateway_line.control, "check_not_up", lambda *_args, **_named: None)
+    monkeypatch.setattr(control, "check_not_up", lambda *_args, **_named: None)
     settled = settle(Request("eth9", Access(40_000_000, 5_700_000)))
     peer = gateway_line.Peer("127.0.0.1", 5201, 10)
     keeper = Keeper(str(tmp_path), "eth9")

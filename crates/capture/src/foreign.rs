@@ -36,9 +36,11 @@ const PACKED: [(&[u8], &str, &str); 6] = [
     (b"PK\x03\x04", "zip", "unzip"),
 ];
 
+const ERF_RECORDS: usize = 3;
+
 /// The error for an input that starts like no supported capture.
 pub(crate) fn refused(input: &mut Input<'_>) -> CaptureError {
-    let have = match input.fill(48) {
+    let have = match input.fill(ERF_RECORDS * (1 << 16)) {
         Ok(have) => have,
         Err(e) => return e,
     };
@@ -73,11 +75,24 @@ pub(crate) fn refused(input: &mut Input<'_>) -> CaptureError {
     }
 }
 
-/// ERF has no magic number: check the type of the first record and the consistency of its lengths.
+/// ERF has no magic number: its first records must follow one another, within a week of each other,
+/// up to the end of a file that has fewer.
 fn is_erf(head: &[u8]) -> bool {
-    let Some(head) = head.first_chunk::<16>() else { return false };
-    let two = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-    let (kind, record_len, wire_len) = (head[8] & 0x7f, two(10), two(14));
-    let since_2000 = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) > 946_684_800;
-    (1..=48).contains(&kind) && record_len >= 16 && wire_len > 0 && since_2000
+    let (mut at, mut earlier_s) = (0, None);
+    for _ in 0..ERF_RECORDS {
+        let Some(record) = head.get(at..).and_then(<[u8]>::first_chunk::<16>) else {
+            return earlier_s.is_some() && at == head.len();
+        };
+        let two = |at: usize| u16::from_be_bytes([record[at], record[at + 1]]);
+        let time_s = u32::from_le_bytes([record[4], record[5], record[6], record[7]]);
+        let (kind, record_len, wire_len) = (record[8] & 0x7f, two(10), two(14));
+        let is_near = earlier_s.map_or(true, |earlier_s: u32| time_s.abs_diff(earlier_s) < 7 * 86_400);
+        let since_2000 = time_s > 946_684_800;
+        if !((1..=48).contains(&kind) && record_len >= 16 && wire_len > 0 && since_2000 && is_near) {
+            return false;
+        }
+        earlier_s = Some(time_s);
+        at += usize::from(record_len);
+    }
+    true
 }

@@ -335,6 +335,24 @@ fn every_length_of_a_cut_file_is_read_or_refused() {
 }
 
 #[test]
+fn bytes_at_random_are_in_no_format() {
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    for len in (16..4016).step_by(2) {
+        let bytes: Vec<u8> = (0..len).map(|_| next()).collect();
+        assert_eq!(
+            parse(&bytes).unwrap_err().kind,
+            CaptureErrorKind::NotACapture,
+            "{len}: {:?}",
+            &bytes[..16]
+        );
+    }
+}
+
+#[test]
 fn errors_say_what_where_and_what_to_do() {
     let message = |bytes: &[u8]| {
         let e = parse(bytes).expect_err("not readable");

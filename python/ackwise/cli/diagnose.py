@@ -152,6 +152,8 @@ def command(
                 f"ackwise: {left_out} connections that lost less time are left out of the "
                 "JSON; a larger --top lists more"
             )
+        if outputs.report and document.STDIN in captures:
+            say("ackwise: the page has no graphs: standard input cannot be read twice; give a file")
     if outputs.to_terminal:
         below = _policies(diagnosis, what_if) if what_if.is_wanted else None
         ranked = table.ranked_by(order(), diagnosis)

@@ -41,6 +41,11 @@ def of_captures(
     found = engine.Diagnosis(paths, progress, kept)
     if not len(found):
         names = ", ".join(printable(path) for path in paths)
+        if not found.notes["packets"]:
+            raise InputError(
+                f"{names}: holds no packets: none passed while it was captured, or none matched "
+                "its filter; capture again, during a transfer"
+            )
         what = "".join(f"; {told}" for told in _others(found.notes, _HIDING | _DATAGRAMS))
         raise InputError(
             f"{names}: no TCP found{what}; capture a transfer at its sender or receiver"

@@ -211,5 +211,5 @@ def _figures(transfer: Transfer) -> str:
     if acks["advancing"]:
         figures.append(f"{sent['segments'] / acks['advancing']:.1f} segments per ACK")
     if transfer.rtt_min_s is not None and transfer.rtt_s is not None:
-        figures.append(f"RTT {time(transfer.rtt_min_s)} to {time(transfer.rtt_s)} (mean)")
+        figures.append(f"RTT least {time(transfer.rtt_min_s)}, mean {time(transfer.rtt_s)}")
     return ", ".join(figures)

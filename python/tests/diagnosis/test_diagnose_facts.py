@@ -331,6 +331,14 @@ def test_what_hides_a_transfer_is_named(ackwise: Ackwise, tmp_path: Path) -> Non
         assert words in found.err
 
 
+def test_a_capture_without_packets_is_told(ackwise: Ackwise, tmp_path: Path) -> None:
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1)
+    (tmp_path / "x.pcap").write_bytes(head)
+    found = ackwise("diagnose", str(tmp_path / "x.pcap"))
+    assert found.code == 2
+    assert "x.pcap: holds no packets" in found.err
+
+
 def test_a_syn_that_nobody_answers_is_told(tmp_path: Path) -> None:
     syns = [
         Packet(at_s * 10**6, CLIENT, -1, 0, flags=SYN, options=syn_options(1460), ident=n)

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -277,6 +278,13 @@ def test_a_capture_from_standard_input_has_no_graphs_and_says_why(
     page = shown(opened, tmp_path, page_of(diagnosis, None))
     assert "standard input" in page.evaluate("document.getElementById('graphs-note').textContent")
     assert page.evaluate("document.querySelector('.stack').hidden")
+
+
+def test_who_pipes_a_capture_is_told_that_there_are_no_graphs(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "ackwise", "diagnose", "-", "--report", str(tmp_path / "x.html")]
+    with (ROOT / "python/ackwise/captures/bulk.pcap").open("rb") as capture:
+        done = subprocess.run(words, stdin=capture, capture_output=True, text=True, check=True)
+    assert "ackwise: the page has no graphs: standard input" in done.stderr
 
 
 @pytest.mark.slow
