@@ -82,6 +82,7 @@ def transfer(limit: str, **given: Any) -> Transfer:
         "stalls_ns": {},
         "answers": {"waits": 0, "ns": 0},
         "blocks": {"waits": 0, "ns": 0, "delayed_ns": 0},
+        "held": {"waits": 0, "ns": 0},
         "path_mtu": None,
         "rtt_min_ns": 10**8,
         "rtt_mean_ns": 10**8,
@@ -106,7 +107,11 @@ def transfer(limit: str, **given: Any) -> Transfer:
     }  # fmt: skip
     counts = {"sent": sent, "acks": acks}
     window = {"closures": 2, "closed_ns": 3 * 10**9, "is_known": True}
-    half = {"limits": judgment, "counts": counts, "window": window, "acking": _some_acking()}
+    hops = {"own_ttl": 64, "foreign_ack_ttl": None, "foreign_rst_ttl": None}
+    half = {
+        "limits": judgment, "counts": counts, "window": window, "acking": _some_acking(),
+        "hops": hops,
+    }  # fmt: skip
     option = {
         "mss_bytes": 1460, "window_scale": 7, "sack_permitted": True, "timestamps": True,
         "is_cut": False,
@@ -438,6 +443,18 @@ def test_a_writer_that_waits_for_its_own_acks_is_told_so() -> None:
     told = advice.of(transfer("sending-application", blocks=blocks), "sending-application")
     assert "delayed ACK" not in told.because
     assert told.remedy.endswith("set TCP_NODELAY")
+
+
+def test_nagles_algorithm_without_a_delayed_ack_does_not_blame_the_receiver() -> None:
+    stalled = {"stalls_ns": {"nagle": 8 * 10**9}, "held": {"waits": 100, "ns": 6 * 10**9}}
+    told = advice.of(transfer("ack-stall", **stalled), "ack-stall")
+    assert "(Nagle's algorithm): 100 times, 60 ms each" in told.because
+    assert told.line == advice.NODELAY
+    assert "delays" not in told.because
+    assert "quickack" not in told.remedy
+    late = advice.of(transfer("ack-stall", stalls_ns={"nagle": 8 * 10**9}), "ack-stall")
+    assert "which the receiver delays" in late.because
+    assert "quickack" in late.remedy
 
 
 def test_an_applications_window_is_what_it_lets_pass_in_an_rtt() -> None:
