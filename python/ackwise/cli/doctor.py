@@ -209,7 +209,7 @@ def _gateway() -> Iterator[Finding]:
         return
     for kind, module in control.MODULES.items():
         required = kind in ("htb", "bpf", "pfifo")
-        words = "found" if kind not in missing else f"{missing[kind]}: `modprobe {module}`"
+        words = "found" if kind not in missing else f"{missing[kind]}: there is no module {module}"
         yield Finding("gateway", kind, kind not in missing, required, words)
 
 
