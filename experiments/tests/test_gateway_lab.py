@@ -111,7 +111,9 @@ def test_merged_frames_are_data_and_every_ack_is_one(kernel: Kernel, tmp_path: P
     given |= {"duration_ns": 2 * 10**9}
     access = Access(10_000_000, 10_000_000, mtu_bytes=1500)
     leaf = LeafChoice("pfifo", 1000)
-    request = Request("PORT", access, framing=Framing.ETHERNET, ack_leaf=leaf, data_leaf=PAPER)
+    request = Request(
+        "PORT", access, framing=Framing.ETHERNET, ack_leaf=leaf, data_leaf=PAPER, force=True
+    )
     settings = settle(request).settings
     given["up"]["rate_bps"] = settings.up_bps
     lines = [" ".join(_quoted(words)) for words in tree.commands(settings)]

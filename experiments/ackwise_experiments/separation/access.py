@@ -150,6 +150,7 @@ def queues(name: str, line: AccessLine) -> list[str]:
                 ack_leaf=ack_leaf,
                 data_leaf=data_leaf,
                 burst_ns=tree.BURST_NS,
+                force=True,  # experiments also ask where nothing is gained
             )
         ).settings
         return [shlex.join(words) for words in tree.commands(settings)]
