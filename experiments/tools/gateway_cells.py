@@ -140,7 +140,7 @@ def chosen(args: argparse.Namespace) -> list[Cell]:
     }
     for name, (values, known) in named.items():
         for value in values or ():
-            bare = re.sub("@[1-9][0-9]?$", "", value) if name == "leaves" else value
+            bare = re.sub(":[1-9][0-9]*$|@[1-9][0-9]?$", "", value) if name == "leaves" else value
             if name != "lines" and bare not in known:
                 raise InputError(f"--{name}: {value} is not one of {', '.join(known)}")
     if not any((args.rtts, args.flows, *(values for values, _ in named.values()))):

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ackwise.gateway import tree
 from ackwise.gateway.classifier import Framing
-from ackwise.gateway.settings import Access, LeafChoice, Request, settle
+from ackwise.gateway.settings import Access, Request, leaf_choice, settle
 from ackwise_experiments import documents
 from ackwise_experiments.changes import Scenario
 from ackwise_experiments.lab_runner import LabRunner
@@ -161,7 +161,7 @@ def gateway_lines(cell: Cell) -> list[str]:
     ack_leaf = data_leaf = None
     leaves, _, guarantee = cell.leaves.partition("@")
     if leaves != CHOSEN:
-        ack_leaf, data_leaf = map(LeafChoice, leaves.split("+"))
+        ack_leaf, data_leaf = (leaf_choice(leaf, "leaves") for leaf in leaves.split("+"))
     settings = settle(
         Request(
             "PORT",

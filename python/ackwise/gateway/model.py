@@ -283,7 +283,6 @@ def advise(link: AccessLink, *, may_thin: bool = True) -> Recommendation:
                 _IDLE,
                 f"ACK leaf of {leaf} packets: with head drop no ACK waits longer than "
                 f"{THIN_LEAF_NS // 10**6} ms",
-                _data_fifo(link),
             ),
         )  # fmt: skip
     asked = max(SHARE_MIN, GUARANTEE_OF_DEMAND * link.demand)
@@ -298,7 +297,6 @@ def advise(link: AccessLink, *, may_thin: bool = True) -> Recommendation:
             f"{_rate(link.up_bps - guarantee)}",
             _IDLE,
             f"ACK leaf of {LEAF_PACKETS} packets, as in the paper",
-            _data_fifo(link),
         ),
     )  # fmt: skip
 
@@ -314,12 +312,6 @@ def _rate(bps: float) -> str:
         if bps >= scale:
             return f"{bps / scale:.3g} {unit}"
     return f"{bps:.3g} bit/s"
-
-
-def _data_fifo(link: AccessLink) -> str:
-    seconds = LEAF_PACKETS * link.data_wire_bytes * 8 / link.up_bps
-    wait = f"{seconds:.2g} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
-    return f"a FIFO for data holds {LEAF_PACKETS} packets, as in the paper: {wait} when full"
 
 
 def document(prediction: Prediction) -> dict[str, Any]:

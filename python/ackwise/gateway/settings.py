@@ -34,6 +34,10 @@ _WHY = {
     "fq_codel": "no flow waits for another's queue",
     "pfifo": "on every kernel",
 }
+# A FIFO for data where there is no better leaf: no longer than this, or a ping beside an upload
+# waits a second on a slow uplink; and no shorter than an initial window and half.
+PLAIN_DATA_NS = 100_000_000
+PLAIN_DATA_LEAST = 16
 PLAIN_LEAVES = ("pfifo", "bfifo")  # tail drop, so they cannot thin
 # Where CAKE with ack-filter alone was measured to do as much, within 4%.
 CAKE_DOWN_BPS = 50_000_000
@@ -324,6 +328,10 @@ def settle(request: Request, *, for_target: bool = False) -> Settled:
     ack_kinds = THINNING_LEAVES if advice.thinning else ("pfifo",)
     ack_leaves = leaves("--ack-leaf", asked, ack_kinds, advice.ack_leaf_packets)
     data_leaves = leaves("--data-leaf", request.data_leaf, DATA_LEAVES, advice.data_leaf_packets)
+    if request.data_leaf is None:  # one that does not know flows
+        packets = PLAIN_DATA_NS * line.up_bps // (8 * 10**9 * line.data_wire_bytes)
+        packets = max(PLAIN_DATA_LEAST, min(advice.data_leaf_packets, packets))
+        data_leaves = (*data_leaves[:-1], Leaf(data_leaves[-1].kind, packets))
     local = link is not None and not for_target
     missing = missing_kinds() if local and len(ack_leaves) + len(data_leaves) > 2 else None
     chosen, lacking = [], []
@@ -337,6 +345,10 @@ def settle(request: Request, *, for_target: bool = False) -> Settled:
         lacking += [one.kind for one in choices[: choices.index(leaf)] if missing is not None]
     acks, data = (leaf.kind for leaf in chosen)
     reasons.append(_why(request, acks, data, thinning=advice.thinning, lacking=lacking))
+    if data in PLAIN_LEAVES:
+        packets = chosen[1].limit // (frame_bytes if data == "bfifo" else 1)
+        wait_ms = 8e3 * packets * line.data_wire_bytes / line.up_bps
+        reasons.append(f"a FIFO for data of {packets} packets: {wait_ms:.3g} ms when full")
     if line.layer.overhead_bytes < linklayer.HEADER_BYTES[framing]:
         warnings.append(
             "the queue counts the Ethernet header, which --overhead leaves out: the uplink gets a "

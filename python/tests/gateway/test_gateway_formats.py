@@ -167,7 +167,7 @@ exec {real} "$@\""""
     ns.tool("env", path, *shell(name), str(file), "up")
     told = ns.told_by_tc()
     assert "qdisc pfifo_head_drop ac10: parent ac:10" in told
-    assert "qdisc pfifo ac20: parent ac:20 limit 100p" in told
+    assert "qdisc pfifo ac20: parent ac:20 limit 16p" in told
     said = log.read_text(encoding="utf-8")
     assert "v0: class ac:10: pfifo_head_drop, as this kernel has no cake\n" in said
     assert "v0: class ac:20: pfifo, as this kernel has no fq_codel\n" in said

@@ -378,3 +378,12 @@ def test_the_leaf_that_is_asked_for_decides_whether_acks_are_thinned(ackwise: Ac
     assert re.search(r"ac:10 handle ac10: (cake|pfifo_head_drop) ", own.out)
     assert "rate 114000bit ceil 800000bit" in plain.out
     assert "ac:10 handle ac10: pfifo limit 100" in plain.out
+
+
+@pytest.mark.parametrize(
+    ("up", "packets"), [("800kbit", 16), ("3mbit", 24), ("10mbit", 82), ("20mbit", 100)]
+)
+def test_a_fifo_for_data_is_short_unless_asked_for(ackwise: Ackwise, up: str, packets: int) -> None:
+    words = ("plan", "eth9", "--down", "100mbit", "--up", up, "--mtu", "1500B", "--format", "sh")
+    assert f"pfifo limit {packets}" in ackwise("gateway", *words).out
+    assert "pfifo limit 100" in ackwise("gateway", *words, "--data-leaf", "pfifo").out
