@@ -171,7 +171,13 @@ void acks_stop(struct acks *acks)
 {
 	if (!acks->pcb)
 		return;
-	run_timer_until(acks, AW_NEVER_NS);
 	give_window_back(acks);
+	acks_drop(acks);
+}
+
+void acks_drop(struct acks *acks)
+{
+	if (acks->pcb)
+		run_timer_until(acks, AW_NEVER_NS);
 	acks->pcb = NULL;
 }

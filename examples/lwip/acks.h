@@ -5,7 +5,8 @@
  *	tcp_connected_fn, tcp_accept_fn    acks_start(acks, pcb, policy, rtt_us);
  *	tcp_recv_fn, first of all          acks_arrived(acks, p);
  *	in place of tcp_recved()           acks_read(acks, bytes);
- *	before tcp_close(), in tcp_err_fn  acks_stop(acks);
+ *	before tcp_close()                 acks_stop(acks);
+ *	tcp_err_fn                         acks_drop(acks);
  *
  * lwIP decides before it calls tcp_recv_fn whether a segment is acknowledged, and sends
  * that ACK afterwards.  In between, acks_arrived() replaces the decision.  What lwIP
@@ -45,5 +46,7 @@ void acks_arrived(struct acks *acks, const struct pbuf *p);
 void acks_read(struct acks *acks, aw_u32 bytes);
 /* lwIP's own rules hold from here. */
 void acks_stop(struct acks *acks);
+/* lwIP has freed the connection. */
+void acks_drop(struct acks *acks);
 
 #endif /* LWIP_ACKS_H */

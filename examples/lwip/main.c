@@ -120,6 +120,8 @@ static void broken(void *arg, err_t err)
 {
 	(void)err;
 	*(struct tcp_pcb **)arg = NULL; /* lwIP has freed it */
+	if (arg == &receiver)
+		acks_drop(&acks);
 }
 
 static void too_long(void *arg)
