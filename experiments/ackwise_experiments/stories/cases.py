@@ -1006,15 +1006,8 @@ def _third_draw() -> list[Case]:
         ),
         _write("camera", 1, "sending-application", 30, write_bytes=9000, pause_ms=40),
         _write("camera", 2, "sending-application", 12, write_bytes=2600, pause_ms=16, nodelay=1),
-        *(
-            Case(
-                "header-then-body", number, "ack-stall",
-                _app("sink", port=OTHER, reply=60, of_bytes=sum(map(int, parts.split("+")))),
-                _app("ask", host=S, port=OTHER, seconds=6, parts=parts, answer_bytes=60),
-                OTHER, way(rtt_ms), way(rtt_ms), CLIENT,
-            )
-            for number, parts, rtt_ms in ((1, "180+9000", 2), (2, "150+2500", 10))
-        ),
+        _in_parts("header-then-body", 1, "180+9000", 60, 6, 2),
+        _in_parts("header-then-body", 2, "150+2500", 60, 6, 10),
         *(
             Case(
                 "power-save", number, "peer-requests",
@@ -1025,6 +1018,19 @@ def _third_draw() -> list[Case]:
             for number, body, beacon_ms in ((1, 1200, 102), (2, 30_000, 205))
         ),
     ]  # fmt: skip
+
+
+def _in_parts(
+    story: str, number: int, parts: str, answer_bytes: int, seconds: int, rtt_ms: float
+) -> Case:
+    """Requests that are written in several parts, each answered."""
+    whole = sum(map(int, parts.split("+")))
+    return Case(
+        story, number, "ack-stall",
+        _app("sink", port=OTHER, reply=answer_bytes, of_bytes=whole),
+        _app("ask", host=S, port=OTHER, seconds=seconds, parts=parts, answer_bytes=answer_bytes),
+        OTHER, way(rtt_ms), way(rtt_ms), CLIENT,
+    )  # fmt: skip
 
 
 def _fourth_draw() -> list[Case]:
@@ -1060,15 +1066,8 @@ def _fourth_draw() -> list[Case]:
                 (2, "while test $(head -c 250000 | wc -c) -gt 0; do sleep 0.7; done", 60),
             )
         ),
-        *(
-            Case(
-                "bonus-round-trip", number, "ack-stall",
-                _app("sink", port=OTHER, reply=250, of_bytes=sum(map(int, parts.split("+")))),
-                _app("ask", host=S, port=OTHER, seconds=7, parts=parts, answer_bytes=250),
-                OTHER, way(rtt_ms), way(rtt_ms), CLIENT,
-            )
-            for number, parts, rtt_ms in ((1, "350+600", 10), (2, "280+900", 35))
-        ),
+        _in_parts("bonus-round-trip", 1, "350+600", 250, 7, 10),
+        _in_parts("bonus-round-trip", 2, "280+900", 250, 7, 35),
         *(
             _download(
                 "heartbeat", number, "sending-application", way(rtt_ms), way(rtt_ms),
