@@ -35,7 +35,7 @@ SACK_FIRST_BYTES, SACK_MORE_BYTES = 12, 8  # with padding; RFC 2018
 # Where one of a FIFO's two states with today's hosts is out of reach: docs/gateway.md.
 FEW_ACKS_K = (0.2, 0.6)
 SHORT_NS, SHORT_RTT_NS = 250_000_000, 25_000_000  # a queue of data, and the RTT
-LONG_NS, LONG_K = 700_000_000, 1.0
+LONG_NS, LONG_RTT_NS, LONG_K = 700_000_000, 500_000, 1.0
 UPLOAD_NS = 100_000_000  # a queue that holds the upload's window
 TODAY_SEGMENTS = 1.7  # per ACK, as measured
 
@@ -248,7 +248,8 @@ def today(link: AccessLink, alone: Speeds) -> Today:
     left, is known where one of them is out of reach; elsewhere it depends on who came first."""
     queue_ns = 8e9 * link.queue_packets * link.data_wire_bytes / link.up_bps
     low, high = FEW_ACKS_K
-    if low <= link.k < LONG_K and queue_ns >= LONG_NS:
+    long = queue_ns >= LONG_NS and link.round_trip_ns >= LONG_RTT_NS
+    if low <= link.k < LONG_K and long:
         return Today(None, None, "download")
     short = queue_ns <= SHORT_NS and link.round_trip_ns <= SHORT_RTT_NS
     if not (short and low <= link.k <= high) or link.window_packets:

@@ -9,6 +9,7 @@ written anywhere, by descriptors.
 """
 
 import errno
+import itertools
 import os
 import shutil
 import stat
@@ -107,18 +108,38 @@ def remove_tree(place: Path) -> None:
 
 def remove_tree_at(above: int, name: str) -> None:
     """`remove_tree` of a name in an open folder."""
-    _remove(above, name, _mount(above))
-
-
-def _remove(above: int, name: str, mount: str) -> None:
-    if not stat.S_ISDIR(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode):
+    if not _is_folder(above, name):
         os.unlink(name, dir_fd=above)
         return
-    with _opened(name, above) as folder:
-        if _mount(folder) == mount:
-            for inner in names(folder):
-                _remove(folder, inner, mount)
+    with _opened(name, above) as top:
+        if _mount(top) == _mount(above):
+            _empty(top)
     os.rmdir(name, dir_fd=above)
+
+
+def _empty(top: int) -> None:
+    """Removes what is in an open folder, by moving folders up into it: however deep they are, one
+    of them is open at a time."""
+    mount, known = _mount(top), set(names(top))
+    fresh = (name for name in map(str, itertools.count()) if name not in known)
+    pending = sorted(known)
+    while pending:
+        name = pending.pop()
+        if not _is_folder(top, name):
+            os.unlink(name, dir_fd=top)
+            continue
+        with _opened(name, top) as folder:
+            for inner in names(folder) if _mount(folder) == mount else ():
+                if _is_folder(folder, inner):
+                    pending.append(next(fresh))
+                    os.rename(inner, pending[-1], src_dir_fd=folder, dst_dir_fd=top)
+                else:
+                    os.unlink(inner, dir_fd=folder)
+        os.rmdir(name, dir_fd=top)
+
+
+def _is_folder(above: int, name: str) -> bool:
+    return stat.S_ISDIR(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
 
 
 def _mount(folder: int) -> str:
