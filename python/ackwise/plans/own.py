@@ -21,6 +21,8 @@ _COMPILE_S = 120.0
 _CHECK_S = 20.0  # ten times what they take
 _CALLED = {"memcpy", "memset", "memmove", "memcmp"}  # by the compiler itself
 
+_added: dict[str, Path] = {}  # by name: with other parameters, a file is given again
+
 
 def is_file(spec: str) -> bool:
     """Whether a policy in the users' notation names a C file: `./mine.c:segments=4`."""
@@ -43,6 +45,8 @@ def add(spec: str, where: str) -> str:
             f"{said}: a policy has the name of its file: a lower-case letter, then at most 14 "
             "letters and digits; rename the file and its policy"
         )
+    if name in _added and _added[name] == file.resolve():
+        return f"{name}{colon}{rest}"
     if any(entry["name"] == name for entry in engine.policies()):
         raise InputError(
             f"{said}: there is a policy {quoted(name)}; rename the file and its policy"
@@ -63,6 +67,7 @@ def add(spec: str, where: str) -> str:
         _check_symbols(library, name, said)
         _check(compiled, name, room, said)
         engine.add_policy(library, name, said)
+    _added[name] = file.resolve()
     return f"{name}{colon}{rest}"
 
 

@@ -64,6 +64,22 @@ def test_a_copy_of_a_policy_acts_as_that_policy(tmp_path: Path) -> None:
     assert means[0]["segments_per_ack"] > 2
 
 
+def test_a_file_is_given_twice_with_other_parameters(tmp_path: Path) -> None:
+    text = (ROOT / "core/policy/delayed.c").read_text()
+    file = tmp_path / "twice.c"
+    file.write_text(
+        text.replace("aw_policy_delayed", "aw_policy_twice").replace('"delayed"', '"twice"')
+    )
+    words = [f"--policy={file}:segments={count}" for count in (2, 8)]
+    said = apart(*COMPARE, *words, "--json", "-")
+    assert said.code == 0, said.err
+    acks = {
+        cell["policy"]: cell["metrics"]["acks"]["mean"]
+        for cell in json.loads(said.out)["tables"][0]["cells"]
+    }
+    assert acks["twice:segments=8"] < acks["twice:segments=2"] / 2
+
+
 @pytest.mark.parametrize(
     ("command", "known"),
     [("replay", ["captured"]), ("diagnose", ["captured", "linux"])],
