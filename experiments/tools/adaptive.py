@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""Is `adaptive` the policy to switch on? The spaces of experiments/adaptive, run and judged.
+
+    python experiments/tools/adaptive.py run tuning DIR            all policies and the draft
+    python experiments/tools/adaptive.py show DIR                  a row for each space
+    python experiments/tools/adaptive.py show DIR --policy a3      the same of another policy
+    python experiments/tools/adaptive.py show DIR --misses clean   and the points that miss
+
+A draw is a set of points and seeds: `tuning` is what constants may be chosen on; `judging` and
+`again` are run once, after they are final. Each policy has a sweep of its own, so that another one
+can be added. What counts as a miss is in docs/inside/adaptive.md, written before the first run.
+"""
+
+import argparse
+import contextlib
+import io
+import math
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from ackwise.cli import main
+from ackwise.plans import own
+
+SPACES = Path(__file__).resolve().parents[1] / "adaptive"
+NAMES = sorted(p.stem for p in SPACES.glob("*.toml"))
+OURS = str(SPACES / "adaptive.c")
+STOCK = ("linux", "every", "delayed", "delayed:segments=8")
+OTHERS = (*STOCK, "ratelimit", "dynamic", "greedy", "a3", "a3fewer", "csa3")
+DRAWS = {"tuning": 201, "judging": 301, "again": 401}
+HEAD = (
+    "space | points | >= 99% | unsure | worst | of linux | ACKs | of fewest | again | more again | "
+    "p99 later | segs/ACK"
+)
+KEPT = 0.99  # of the best goodput
+WORST = 0.97
+LATER = 1.01  # message p99 beside linux
+INTERVAL = 1.96  # half of a 95% interval, in standard errors
+
+
+def run(draw: str, into: Path, policies: list[str], spaces: list[str]) -> None:
+    for name in spaces:
+        text = (SPACES / f"{name}.toml").read_text(encoding="utf-8")
+        for policy in policies:
+            spec = own.add(policy, "--policy") if own.is_file(policy) else policy
+            told = text.replace('policies = ["linux"]', f'policies = ["{spec}"]')
+            told = told.replace(f"draw_seed = {DRAWS['tuning']}", f"draw_seed = {DRAWS[draw]}")
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / f"{name}.toml"
+                file.write_text(told, encoding="utf-8")
+                with contextlib.redirect_stdout(io.StringIO()):
+                    code = main.main(["sweep", "run", str(file), str(into / name / spec)])
+            if code:
+                raise SystemExit(code)
+
+
+def cells(folder: Path) -> pd.DataFrame:
+    """A row for each point, seed and policy: the groups of flows together."""
+    parts = []
+    for place in sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")):
+        one = pd.read_parquet(place / "cells")
+        one["policy_is"] = place.name
+        parts.append(one[one.not_run == ""])
+    rows = pd.concat(parts)
+    rows["seconds"] = rows["message_latency_p99_ns"] / 1e9
+    keys = ["workload", "link", "point", "run", "policy_is"]
+    found = rows.groupby(keys, observed=True).agg(
+        goodput=("goodput_bps", "sum"),
+        acks=("acks", "sum"),
+        again=("retransmitted_segments", "sum"),
+        segments=("segments_received", "sum"),
+        late=("seconds", "max"),
+    )
+    return found.reset_index()
+
+
+def points(rows: pd.DataFrame, policy: str) -> pd.DataFrame:
+    """A row for each point: the policy beside linux, the best and the fewest ACKs."""
+    where = ["workload", "link", "point"]
+    means = rows.groupby([*where, "policy_is"], observed=True).mean(numeric_only=True)
+    wide = means.unstack("policy_is")
+    goodput, acks = wide["goodput"], wide["acks"]
+    best = goodput.idxmax(axis=1)
+    out = pd.DataFrame(index=wide.index)
+    out["best"] = best
+    out["kept"] = goodput[policy] / goodput.max(axis=1)
+    out["of_linux"] = goodput[policy] / goodput["linux"]
+    out["unsure"] = _unsure(rows, where, policy, best)
+    out["acks"] = acks[policy] / acks["linux"]
+    near = goodput.ge(KEPT * goodput.max(axis=1), axis=0)
+    out["fewest"] = acks[policy] / acks.where(near).min(axis=1)
+    out["again"], out["again_linux"] = wide["again"][policy], wide["again"]["linux"]
+    out["later"] = wide["late"][policy] / wide["late"]["linux"]
+    out["per_ack"] = wide["segments"][policy] / acks[policy].clip(lower=1)
+    return out
+
+
+def _unsure(rows: pd.DataFrame, where: list[str], policy: str, best: pd.Series) -> pd.Series:
+    """Half of the interval of (policy - KEPT * best) / best, of the seeds that both ran."""
+    wide = rows.set_index([*where, "run", "policy_is"])["goodput"].unstack("policy_is")
+    half = {}
+    for key, group in wide.groupby(level=where):
+        winner = group[best[key]]
+        apart = (group[policy] - winner) / max(1.0, winner.mean())
+        count = apart.count()
+        half[key] = INTERVAL * apart.std() / math.sqrt(count) if count > 1 else 0.0
+    return pd.Series(half)
+
+
+def mean(values: pd.Series) -> float:
+    """The geometric one."""
+    known = values[np.isfinite(values) & (values > 0)]
+    return float(np.exp(np.log(known).mean())) if len(known) else math.nan
+
+
+def show(folder: Path, policy: str, misses: str | None) -> None:
+    print(HEAD)
+    for place in sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")):
+        rows = cells(place)
+        found = points(rows, policy)
+        low = found.kept < KEPT
+        sure = low & (found.kept + found.unsure < KEPT)
+        more = found.again > 1.05 * found.again_linux + 2
+        late = found.later.dropna()
+        print(
+            f"{place.name} | {len(found)} | {100 * (1 - sure.mean()):.1f}% | "
+            f"{(low & ~sure).sum()} | {found.kept.min():.3f} | {mean(found.of_linux):.3f} | "
+            f"{mean(found.acks):.3f} | {mean(found.fewest):.2f} | "
+            f"{found.again.sum() / max(1, found.again_linux.sum()):.2f} | {more.sum()} | "
+            f"{(late > LATER).sum()}/{len(late)} | {mean(found.per_ack):.2f}"
+        )
+        if misses == place.name:
+            with pd.option_context("display.width", 200, "display.max_rows", 60):
+                print(found[sure | more | (found.later > LATER)].sort_values("kept").round(3))
+
+
+def asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True, dest="command")
+    one = commands.add_parser("run")
+    one.add_argument("draw", choices=DRAWS)
+    one.add_argument("folder", type=Path)
+    one.add_argument("--policy", action="append", help="or a C file; default: all, and the draft")
+    one.add_argument("--space", action="append", choices=NAMES)
+    two = commands.add_parser("show")
+    two.add_argument("folder", type=Path)
+    two.add_argument("--policy", default="adaptive")
+    two.add_argument("--misses", choices=NAMES)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    words = asked()
+    if words.command == "run":
+        run(words.draw, words.folder, words.policy or [*OTHERS, OURS], words.space or NAMES)
+    else:
+        show(words.folder, words.policy, words.misses)
