@@ -107,8 +107,9 @@ static void note_gap(struct adaptive *s, const struct aw_seen *seen)
 	if (s->growing || !seen->flight_bytes || seen->now_ns < s->careful_until_ns ||
 	    seen->gap_ns <= aw_max_u64(gap_ns(seen), least_wait_ns(s)))
 		return;
-	s->careful_until_ns = aw_add_ns(
-		seen->now_ns, (s->rtt_min_us * AW_NS_PER_US * RETRY_RTTS) << s->retries);
+	s->careful_until_ns =
+		aw_add_ns(seen->now_ns, (s->rtt_min_us * AW_NS_PER_US * RETRY_RTTS)
+						<< s->retries);
 	if (s->retries < RETRIES)
 		s->retries++;
 }
@@ -126,7 +127,8 @@ static void note_lost_ack(struct adaptive *s, const struct aw_seen *seen)
 /* Did the data before this ACK come because of a delayed ACK? */
 static void note_stall(struct adaptive *s, const struct aw_seen *seen)
 {
-	if (!s->late_ns || seen->first_ns == AW_NEVER_NS || seen->first_ns <= s->late_ns)
+	if (!s->late_ns || seen->first_ns == AW_NEVER_NS ||
+	    seen->first_ns <= s->late_ns)
 		return;
 	if (seen->first_ns - s->late_ns >= 2 * rtt_ns(seen))
 		s->stalls -= s->stalls > 0;
@@ -142,8 +144,9 @@ static struct aw_order next_order(struct adaptive *s, const struct aw_seen *seen
 	s->stock = !seen->rtt_us || !seen->flight_bytes || s->growing || s->ack_lost ||
 		   bytes < 2 * seen->mss_bytes;
 	if (!s->stock)
-		return aw_order(bytes, aw_min_u64(wait_ns(s, seen),
-						  aw_max_u64(AW_NS_PER_MS, gap_ns(seen))));
+		return aw_order(bytes,
+				aw_min_u64(wait_ns(s, seen),
+					   aw_max_u64(AW_NS_PER_MS, gap_ns(seen))));
 	if (s->stalls < STALLS || seen->flags & AW_SEEN_ON_DATA)
 		return aw_order(0, 0);
 	return aw_order(0, least_wait_ns(s));
@@ -159,9 +162,9 @@ static struct aw_order on_timeout(struct adaptive *s, const struct aw_seen *seen
 			s->late_ns = seen->now_ns;
 		return aw_now(AW_REASON_DELAY_TIMER);
 	}
-	end_ns = aw_min_u64(
-		aw_add_ns(seen->first_ns, wait_ns(s, seen)),
-		aw_add_ns(seen->last_ns, aw_max_u64(AW_NS_PER_MS, gap_ns(seen))));
+	end_ns = aw_min_u64(aw_add_ns(seen->first_ns, wait_ns(s, seen)),
+			    aw_add_ns(seen->last_ns,
+				      aw_max_u64(AW_NS_PER_MS, gap_ns(seen))));
 	if (end_ns <= seen->now_ns + AW_DELAY_MIN_NS)
 		return aw_now(AW_REASON_QUIET);
 	return aw_order(seen->flight_bytes / ACKS_PER_FLIGHT, end_ns - seen->now_ns);

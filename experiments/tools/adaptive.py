@@ -30,9 +30,9 @@ OURS = str(SPACES / "adaptive.c")
 STOCK = ("linux", "every", "delayed", "delayed:segments=8")
 OTHERS = (*STOCK, "ratelimit", "dynamic", "greedy", "a3", "a3fewer", "csa3")
 DRAWS = {"tuning": 201, "judging": 301, "again": 401}
-HEAD = (
-    "space | points | >= 99% | unsure | worst | of linux | ACKs | of fewest | again | more again | "
-    "p99 later | segs/ACK"
+COLUMNS = (
+    *("space", "policy", "points", "99%", "unsure", "under 97%", "worst", "of linux", "ACKs"),
+    *("of fewest", "again", "more again", "p99 later", "segs/ACK"),
 )
 KEPT = 0.99  # of the best goodput
 WORST = 0.97
@@ -59,7 +59,7 @@ def run(draw: str, into: Path, policies: list[str], spaces: list[str]) -> None:
 def cells(folder: Path) -> pd.DataFrame:
     """A row for each point, seed and policy: the groups of flows together."""
     parts = []
-    for place in sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")):
+    for place in _folders(folder):
         one = pd.read_parquet(place / "cells")
         one["policy_is"] = place.name
         parts.append(one[one.not_run == ""])
@@ -115,25 +115,43 @@ def mean(values: pd.Series) -> float:
     return float(np.exp(np.log(known).mean())) if len(known) else math.nan
 
 
-def show(folder: Path, policy: str, misses: str | None) -> None:
-    print(HEAD)
-    for place in sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")):
+def show(folder: Path, policies: list[str], misses: str | None) -> None:
+    table = [COLUMNS, tuple("---" for _ in COLUMNS)]
+    for place in _folders(folder):
         rows = cells(place)
-        found = points(rows, policy)
-        low = found.kept < KEPT
-        sure = low & (found.kept + found.unsure < KEPT)
-        more = found.again > 1.05 * found.again_linux + 2
-        late = found.later.dropna()
-        print(
-            f"{place.name} | {len(found)} | {100 * (1 - sure.mean()):.1f}% | "
-            f"{(low & ~sure).sum()} | {found.kept.min():.3f} | {mean(found.of_linux):.3f} | "
-            f"{mean(found.acks):.3f} | {mean(found.fewest):.2f} | "
-            f"{found.again.sum() / max(1, found.again_linux.sum()):.2f} | {more.sum()} | "
-            f"{(late > LATER).sum()}/{len(late)} | {mean(found.per_ack):.2f}"
-        )
-        if misses == place.name:
-            with pd.option_context("display.width", 200, "display.max_rows", 60):
-                print(found[sure | more | (found.later > LATER)].sort_values("kept").round(3))
+        for policy in policies:
+            found = points(rows, policy)
+            low = found.kept < KEPT
+            sure = low & (found.kept + found.unsure < KEPT)
+            more = found.again > 1.05 * found.again_linux + 2
+            late = found.later.dropna()
+            of_linux = found.again.sum() / max(1, found.again_linux.sum())
+            table.append(
+                (
+                    place.name,
+                    f"`{policy}`",
+                    str(len(found)),
+                    f"{100 * (1 - sure.mean()):.1f}",
+                    str((low & ~sure).sum()),
+                    str((found.kept + found.unsure < WORST).sum()),
+                    f"{found.kept.min():.2f}",
+                    f"{mean(found.of_linux):.3f}",
+                    f"{mean(found.acks):.2f}",
+                    f"{mean(found.fewest):.2f}",
+                    f"{of_linux:.2f}",
+                    str(more.sum()),
+                    f"{(late > LATER).sum()} of {len(late)}" if len(late) else "",
+                    f"{mean(found.per_ack):.2f}",
+                )
+            )
+            if misses == place.name:
+                with pd.option_context("display.width", 200, "display.max_rows", 60):
+                    print(found[sure | more | (found.later > LATER)].sort_values("kept").round(3))
+    print("\n".join(f"| {' | '.join(row)} |" for row in table))
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
 def asked() -> argparse.Namespace:
@@ -148,7 +166,7 @@ def asked() -> argparse.Namespace:
     one.add_argument("--space", action="append", choices=NAMES)
     two = commands.add_parser("show")
     two.add_argument("folder", type=Path)
-    two.add_argument("--policy", default="adaptive")
+    two.add_argument("--policy", action="append", help="default: adaptive")
     two.add_argument("--misses", choices=NAMES)
     return parser.parse_args()
 
@@ -158,4 +176,4 @@ if __name__ == "__main__":
     if words.command == "run":
         run(words.draw, words.folder, words.policy or [*OTHERS, OURS], words.space or NAMES)
     else:
-        show(words.folder, words.policy, words.misses)
+        show(words.folder, words.policy or ["adaptive"], words.misses)
