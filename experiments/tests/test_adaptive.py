@@ -6,10 +6,11 @@ import shutil
 import tomllib
 from pathlib import Path
 
-import adaptive
 import pandas as pd
 import pytest
 from conftest import ROOT, spawn
+
+import adaptive
 
 DRAFT = ROOT / "experiments/adaptive/adaptive.c"
 
