@@ -11,6 +11,8 @@
  *		base  = 1 ms, but RTT / 64 at least and RTT / 16 at most
  *		queue = RTT - least RTT - 1 ms
  *		pause = 4 spacings, 1 ms at least; spacing = RTT MSS / flight
+ *	While the application has read nothing of what waits, an ACK would open no
+ *	window: it waits for RTT / 4, 10 ms at least, or a read.
  *	The order is the host's own, { 0, 0 }, while the flight is not known or grows by
  *	a quarter in a round trip, below two segments for each ACK, and for 1000 ACKs
  *	after a segment that had been acknowledged: an ACK was lost.  If the sender
@@ -30,6 +32,7 @@
  *	3/8 of the queue: a burst that one ACK releases joins the queue.  What it takes
  *	    of the queue, a sender that fills it cannot use.
  *	1 ms: a tick of timestamps, and about what a timer has to save.
+ *	10 ms for a reader: a busy one comes back sooner; stock waits for 40 ms.
  *	A quarter in a round trip: slow start doubles, HyStart++ still grows by half,
  *	    CUBIC by less.
  */
@@ -42,6 +45,7 @@
 #define RETRIES 8
 #define STALLS 2
 #define TICK_NS AW_NS_PER_MS
+#define UNREAD_NS (10 * AW_NS_PER_MS)
 
 struct adaptive {
 	aw_u64 careful_until_ns;
@@ -152,22 +156,30 @@ static struct aw_order next_order(struct adaptive *s, const struct aw_seen *seen
 	return aw_order(0, least_wait_ns(s));
 }
 
+/* When the oldest data that waits has waited enough. */
+static aw_u64 end_ns(const struct adaptive *s, const struct aw_seen *seen)
+{
+	aw_u64 wait_until_ns = aw_add_ns(seen->first_ns, wait_ns(s, seen));
+	aw_u64 pause_ns = aw_max_u64(AW_NS_PER_MS, gap_ns(seen));
+
+	if (seen->unread_bytes >= seen->owed_bytes)
+		return aw_add_ns(seen->first_ns,
+				 aw_max_u64(rtt_ns(seen) / ACKS_PER_FLIGHT, UNREAD_NS));
+	return aw_min_u64(wait_until_ns, aw_add_ns(seen->last_ns, pause_ns));
+}
+
 static struct aw_order on_timeout(struct adaptive *s, const struct aw_seen *seen)
 {
-	aw_u64 end_ns;
-
 	if (s->stock) {
 		if (s->stalls < STALLS &&
 		    seen->now_ns - seen->last_ns > 2 * rtt_ns(seen))
 			s->late_ns = seen->now_ns;
 		return aw_now(AW_REASON_DELAY_TIMER);
 	}
-	end_ns = aw_min_u64(aw_add_ns(seen->first_ns, wait_ns(s, seen)),
-			    aw_add_ns(seen->last_ns,
-				      aw_max_u64(AW_NS_PER_MS, gap_ns(seen))));
-	if (end_ns <= seen->now_ns + AW_DELAY_MIN_NS)
+	if (end_ns(s, seen) <= seen->now_ns + AW_DELAY_MIN_NS)
 		return aw_now(AW_REASON_QUIET);
-	return aw_order(seen->flight_bytes / ACKS_PER_FLIGHT, end_ns - seen->now_ns);
+	return aw_order(seen->flight_bytes / ACKS_PER_FLIGHT,
+			end_ns(s, seen) - seen->now_ns);
 }
 
 static struct aw_order order(void *state, const struct aw_params *p,
