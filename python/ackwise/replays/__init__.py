@@ -196,7 +196,7 @@ def check_evaluated(document: Document) -> None:
     found = (
         f"no TCP direction in it has enough data to judge ({short} with fewer than 10 segments)"
         if short
-        else "no TCP found, or none that carries data"
+        else "no TCP found, or none that carries data; `ackwise diagnose` tells what is in it"
     )
     raise InputError(
         f"{printable(document['capture'])}: {found}; capture a transfer, with its ACKs, near the "
