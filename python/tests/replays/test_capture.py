@@ -107,7 +107,7 @@ def test_table_and_csv(ackwise: Ackwise, steady: Path) -> None:
         (b"\x1f\x8b" + b"\0" * 50, "gunzip"),
         (b"no capture at all, only text\n" * 5, "expected pcap or pcapng"),
         (pcap(iter([]))[:20], "inside its header"),
-        (pcap(iter([])), "x.pcap: no TCP found, or none that carries data; `ackwise diagnose` tells what is in it"),
+        (pcap(iter([])), "x.pcap: no TCP found, or none that carries data; `ackwise diagnose`"),
         (pcap(iter([])) + b"\xff" * 64, "captured bytes; expected at most"),
         (struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 147) + b"\0" * 60, "link"),
     ],
