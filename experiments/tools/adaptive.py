@@ -56,11 +56,15 @@ def run(draw: str, into: Path, policies: list[str], spaces: list[str]) -> None:
                 raise SystemExit(code)
 
 
-def cells(folder: Path) -> pd.DataFrame:
-    """A row for each point, seed and policy: the groups of flows together."""
+def cells(folder: Path, holds: float = 0) -> pd.DataFrame:
+    """A row for each point, seed and policy: the groups of flows together. holds: only points
+    whose path and queue take so many packets of 1500 bytes, where the space draws rates."""
     parts = []
     for place in _folders(folder):
         one = pd.read_parquet(place / "cells")
+        if "link.down.rate_bps" in one:
+            path = one["link.down.rate_bps"] * one["rtt_ns"] / 1e9 / 8 / 1500
+            one = one[path * (1 + one["queue_bdp"]) >= holds]
         one["policy_is"] = place.name
         parts.append(one[one.not_run == ""])
     rows = pd.concat(parts)
@@ -115,10 +119,10 @@ def mean(values: pd.Series) -> float:
     return float(np.exp(np.log(known).mean())) if len(known) else math.nan
 
 
-def show(folder: Path, policies: list[str], misses: str | None) -> None:
+def show(folder: Path, policies: list[str], misses: str | None, holds: float) -> None:
     table = [COLUMNS, tuple("---" for _ in COLUMNS)]
     for place in _folders(folder):
-        rows = cells(place)
+        rows = cells(place, holds)
         for policy in policies:
             found = points(rows, policy)
             low = found.kept < KEPT
@@ -168,6 +172,7 @@ def asked() -> argparse.Namespace:
     two.add_argument("folder", type=Path)
     two.add_argument("--policy", action="append", help="default: adaptive")
     two.add_argument("--misses", choices=NAMES)
+    two.add_argument("--holds", type=float, default=0, help="packets on the path and in its queue")
     return parser.parse_args()
 
 
@@ -176,4 +181,4 @@ if __name__ == "__main__":
     if words.command == "run":
         run(words.draw, words.folder, words.policy or [*OTHERS, OURS], words.space or NAMES)
     else:
-        show(words.folder, words.policy or ["adaptive"], words.misses)
+        show(words.folder, words.policy or ["adaptive"], words.misses, words.holds)
