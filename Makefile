@@ -67,7 +67,8 @@ build: setup ## compile the engine, install ackwise and its experiments into .ve
 	@core/policies --write
 	@if command -v clang >/dev/null; then $(MAKE) -s -C linux/bpf live; fi # else `live` does without
 	@rm -rf $(BUNDLED) && mkdir -p $(BUNDLED) && cd core && cp --parents -t ../$(BUNDLED) include/ackwise/* \
-		policy.c reason.c policy/registry.c host/*.c test/prop_orders.c test/model.h test/test.h
+		policy.c reason.c policy/registry.c rivals/registry.c rivals/rivals.h host/*.c \
+		test/prop_orders.c test/listed.h test/model.h test/test.h
 	+@VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@$(BIN)/pip install -q --no-deps --no-build-isolation --no-index -e experiments
 	@$(BIN)/python tools/classes.py --write

@@ -22,9 +22,10 @@ INPUTS = {
     "fuzz-core": (
         "core/*.c",
         "core/policy/*",
+        "core/rivals/*",
         "core/host/*",
         "core/include/**/*.*",
-        "core/test/prop_orders.c",
+        *("core/test/prop_orders.c", "core/test/*.h"),
     ),
     "fuzz-guest": ("linux/fuzz/*.[ch]", "linux/fuzz/seeds/*", "linux/lab/*.[ch]"),
     "fuzz-captures": (

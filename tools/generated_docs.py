@@ -6,6 +6,7 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`.
 
 import argparse
 import re
+import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from typing import Any
 
 import spdx
 
-from ackwise import deadlock, engine, replays
+from ackwise import deadlock, replays
 from ackwise.plans import schema, units
 from ackwise.plans.schema import ABSENT, REQUIRED, Key, Kind, Table
 from ackwise.plans.units import Dimension
@@ -203,14 +204,9 @@ def claim_differences() -> str:
 
 def policy_list() -> str:
     """The output of `ackwise policy list`, quoted."""
-    listed = engine.policies()
-    width = max(len(policy["name"]) for policy in listed)
-    lines = [
-        "$ ackwise policy list",
-        *(f"{policy['name']:{width}}  {policy['summary']}" for policy in listed),
-        "`ackwise policy show NAME` shows parameters and source",
-    ]
-    return "\n" + "\n".join(f"    {line}" for line in lines) + "\n"
+    words = [sys.executable, "-m", "ackwise", "policy", "list"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    return "\n" + "\n".join(f"    {line}" for line in ("$ ackwise policy list", *said)) + "\n"
 
 
 def license_list() -> str:

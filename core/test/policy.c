@@ -2,6 +2,7 @@
 /* Validation, the registries, parameters, the clamp and reasons; 64-bit division. */
 #include <string.h>
 #include <ackwise/ackwise.h>
+#include "listed.h"
 #include "test.h"
 
 extern const struct aw_policy aw_policy_template;
@@ -103,10 +104,9 @@ static void lists_sound_policies(void)
 	aw_u32 i, j;
 
 	CHECK(aw_policy_find("every") && aw_policy_count() >= 2, "a list");
-	for (i = 0; i < aw_policy_count(); i++) {
-		policy = aw_policy_at(i);
+	for (i = 0; (policy = listed_at(i)); i++) {
 		CHECK(aw_policy_validate(policy) == 0, "%s", policy->name);
-		CHECK(aw_policy_find(policy->name) == policy, "%s is unique",
+		CHECK(listed_find(policy->name) == policy, "%s is unique",
 		      policy->name);
 		memset(&p, 0xff, sizeof(p));
 		aw_params_init(policy->params, policy->params_count, &p);
@@ -116,10 +116,11 @@ static void lists_sound_policies(void)
 						     : 0),
 			      "%s %u", policy->name, j);
 	}
-	CHECK(!aw_policy_at(i), "past the end");
-	CHECK(!aw_policy_find("ever") && !aw_policy_find("everyx") &&
-		      !aw_policy_find(""),
+	CHECK(!aw_policy_at(aw_policy_count()) && !aw_rival_at(i), "past the end");
+	CHECK(!listed_find("ever") && !listed_find("everyx") && !listed_find(""),
 	      "no prefixes");
+	CHECK(aw_rival_find("xnu") && !aw_policy_find("xnu") && !aw_rival_find("every"),
+	      "rivals are no policies of ours");
 	CHECK(aw_policy_validate(&aw_policy_template) == 0, "template");
 }
 
@@ -130,7 +131,7 @@ static void lists_hosts(void)
 
 	for (i = 0; (host = aw_host_at(i)); i++) {
 		CHECK(aw_host_find(host->name) == host, "%s is unique", host->name);
-		CHECK(!aw_policy_find(host->name), "%s is no policy", host->name);
+		CHECK(!listed_find(host->name), "%s is no policy", host->name);
 		CHECK(host->summary[0] && host->source[0], "%s", host->name);
 		CHECK(host->delay && host->on_data && host->on_deadline &&
 			      host->on_app_read && host->on_ack_sent,

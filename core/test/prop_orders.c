@@ -13,6 +13,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "listed.h"
 #include "model.h"
 #include "test.h"
 
@@ -567,10 +568,10 @@ static void step(struct trial *t, const struct aw_event *given)
 /* Each policy, then none, then the one that answers at random. */
 static const struct aw_policy *policy_number(aw_u8 n)
 {
-	aw_u32 count = aw_policy_count();
+	aw_u32 count = listed_count();
 
 	n %= count + 2;
-	return n <= count ? aw_policy_at(n) : &random_policy;
+	return n <= count ? listed_at(n) : &random_policy;
 }
 
 static const struct aw_host *host_number(aw_u8 n)
@@ -724,7 +725,7 @@ static void all_short_sequences(void)
 
 	for (i = 0; i < LENGTH; i++)
 		sequences *= letters;
-	for (bytes[0] = 0; bytes[0] <= aw_policy_count() + 1; bytes[0]++) {
+	for (bytes[0] = 0; bytes[0] <= listed_count() + 1; bytes[0]++) {
 		for (shape = 0; shape < sizeof(shapes); shape++) {
 			bytes[1] = (aw_u8)(bytes[0] + shape); /* hosts in turn */
 			bytes[2] = shapes[shape];

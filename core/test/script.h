@@ -12,6 +12,7 @@
 
 #include <string.h>
 #include <ackwise/ackwise.h>
+#include "listed.h"
 #include "test.h"
 
 #define MSS 1460u
@@ -114,7 +115,7 @@ static inline void sock_fill(const struct sock *h, const struct step *s,
 
 static inline void sock_open(struct sock *h)
 {
-	const struct aw_policy *policy = h->policy ? aw_policy_find(h->policy) : NULL;
+	const struct aw_policy *policy = h->policy ? listed_find(h->policy) : NULL;
 	const struct aw_host *host = aw_host_find(h->host ? h->host : "rfc");
 	static const struct setting none[5];
 	struct step start = { 0 };
@@ -218,10 +219,11 @@ static inline void sock_play(const char *claim, struct sock *h,
 #define SETUP(...) __VA_ARGS__
 
 /* A question: what was seen, and the answer that is expected.  Times count from
- * START_NS; the last arrival is now unless given. */
+ * START_NS; the last arrival and the oldest that waits are now unless given. */
 struct asked {
 	struct aw_seen seen;
 	struct aw_order answer;
+	aw_u32 times; /* the same question and answer, repeated */
 };
 
 struct mind {
@@ -240,12 +242,12 @@ static inline void mind_ask(const char *claim, const struct mind *m,
 			    const struct aw_seen *usual, const struct asked *rows,
 			    unsigned count)
 {
-	const struct aw_policy *policy = aw_policy_find(m->policy);
+	const struct aw_policy *policy = listed_find(m->policy);
 	aw_u64 state[AW_STATE_MAX_BYTES / 8] = { 0 };
 	struct aw_params params;
 	struct aw_seen seen;
 	struct aw_order o;
-	unsigned i;
+	unsigned i, n;
 
 	set_all(policy->name, policy->params, policy->params_count, m->set, &params);
 	if (policy->init)
@@ -254,16 +256,21 @@ static inline void mind_ask(const char *claim, const struct mind *m,
 		seen = rows[i].seen;
 		seen.now_ns += START_NS;
 		seen.last_ns = seen.last_ns ? START_NS + seen.last_ns : seen.now_ns;
+		seen.first_ns = seen.first_ns ? START_NS + seen.first_ns : seen.now_ns;
 		seen.mss_bytes = seen.mss_bytes ? seen.mss_bytes : usual->mss_bytes;
 		seen.wnd_bytes = seen.wnd_bytes ? seen.wnd_bytes : usual->wnd_bytes;
 		seen.rtt_us = seen.rtt_us ? seen.rtt_us : usual->rtt_us;
+		if (!seen.flight_bytes)
+			seen.flight_bytes = usual->flight_bytes;
 		seen.most = aw_order(~0u, AW_DELAY_MAX_NS);
-		o = policy->order(state, &params, &seen);
-		CHECK(o.bytes == rows[i].answer.bytes &&
-			      o.delay_ns == rows[i].answer.delay_ns,
-		      "%s: %s: row %u: { %u, %u }, expected { %u, %u }", m->policy,
-		      claim, i, o.bytes, o.delay_ns, rows[i].answer.bytes,
-		      rows[i].answer.delay_ns);
+		for (n = 0; n < aw_max_u32(rows[i].times, 1); n++) {
+			o = policy->order(state, &params, &seen);
+			CHECK(o.bytes == rows[i].answer.bytes &&
+				      o.delay_ns == rows[i].answer.delay_ns,
+			      "%s: %s: row %u (%u): { %u, %u }, expected { %u, %u }",
+			      m->policy, claim, i, n, o.bytes, o.delay_ns,
+			      rows[i].answer.bytes, rows[i].answer.delay_ns);
+		}
 	}
 }
 

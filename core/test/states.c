@@ -2,6 +2,7 @@
 /* Bytes of state per connection; --list and --hosts are for make size. */
 #include <string.h>
 #include <ackwise/ackwise.h>
+#include "listed.h"
 #include "test.h"
 
 int main(int argc, char **argv)
@@ -10,7 +11,7 @@ int main(int argc, char **argv)
 	const struct aw_host *host;
 	aw_u32 i;
 
-	for (i = 0; (policy = aw_policy_at(i)); i++) {
+	for (i = 0; (policy = listed_at(i)); i++) {
 		if (argc > 1 && !strcmp(argv[1], "--list"))
 			printf("%s:%u\n", policy->name, policy->state_bytes);
 		CHECK(policy->state_bytes <= AW_STATE_MAX_BYTES, "%s", policy->name);

@@ -4,6 +4,7 @@
  * depend on the machine's word size or byte order.
  */
 #include <stdio.h>
+#include "listed.h"
 #include "model.h"
 
 #define EVENTS 1000
@@ -53,8 +54,8 @@ int main(void)
 	aw_u8 shape;
 
 	for (h = 0; (host = aw_host_at(h)); h++)
-		for (i = 0; i <= aw_policy_count(); i++)
+		for (i = 0; i <= listed_count(); i++)
 			for (shape = 0; shape < 32; shape += 5)
-				play(host, aw_policy_at(i), shape);
+				play(host, listed_at(i), shape);
 	return 0;
 }

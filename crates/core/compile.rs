@@ -32,22 +32,23 @@ fn compiler(include: &Path, policy: &Path) -> cc::Build {
     one
 }
 
-/// Compiles every C file of `core` and of its folders `policy` and `host` whose object is older than
-/// the file, any header or this build script, or was made by another compiler or with other flags.
+/// Compiles every C file of `core` and of its folders `policy`, `rivals` and `host` whose object is
+/// older than the file, any header or this build script, or was made by another compiler or with
+/// other flags.
 /// With `whole_archive`, the linker includes the whole library, wherever it is on its command line.
 pub fn compile(core: &Path, whole_archive: bool) {
     let (include, policy, host) = (core.join("include"), core.join("policy"), core.join("host"));
-    let declared = include.join("ackwise");
+    let (declared, rivals) = (include.join("ackwise"), core.join("rivals"));
     // Not the whole of core/, because tests write into core/build.
-    for path in [&declared, &core.join("policies"), &policy, &host] {
+    for path in [&declared, &core.join("policies"), &policy, &rivals, &host] {
         println!("cargo:rerun-if-changed={}", path.display());
     }
     let listed = Command::new("sh").arg(core.join("policies")).arg("--check").status();
     assert!(
-        listed.expect("sh, to check core/policy/policies.def").success(),
-        "core/policy/policies.def does not list the policies; see above"
+        listed.expect("sh, to check the lists of policies").success(),
+        "a list of policies is not up to date; see above"
     );
-    let headers = [&declared, &policy]
+    let headers = [&declared, &policy, &rivals]
         .into_iter()
         .flat_map(|folder| ["h", "def"].into_iter().flat_map(|extension| files(folder, extension)));
     let script = env::current_exe().expect("a build script knows its file");
@@ -63,7 +64,7 @@ pub fn compile(core: &Path, whole_archive: bool) {
     if whole_archive {
         library.link_lib_modifier("+whole-archive");
     }
-    for (folder, part) in [(core, "core"), (&policy, "policy"), (&host, "host")] {
+    for (folder, part) in [(core, "core"), (&policy, "policy"), (&rivals, "rivals"), (&host, "host")] {
         for file in files(folder, "c") {
             println!("cargo:rerun-if-changed={}", file.display());
             let stem = file.file_stem().expect("named").to_string_lossy();

@@ -3,6 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::fmt;
+use std::ptr;
 use std::sync::{PoisonError, RwLock};
 
 pub(crate) const PARAMS_MAX: usize = 8;
@@ -88,6 +89,8 @@ extern "C" {
     fn aw_host_find(name: *const c_char) -> *const RawHost;
     fn aw_policy_at(index: u32) -> *const RawPolicy;
     fn aw_policy_find(name: *const c_char) -> *const RawPolicy;
+    fn aw_rival_at(index: u32) -> *const RawPolicy;
+    fn aw_rival_find(name: *const c_char) -> *const RawPolicy;
     fn aw_policy_validate(policy: *const RawPolicy) -> c_int;
     fn aw_params_init(params: *const RawParam, count: u32, p: *mut RawParams);
 }
@@ -96,7 +99,7 @@ extern "C" {
 #[derive(Clone, Copy)]
 pub struct Host(pub(crate) &'static RawHost);
 
-/// A policy of the core's list, or one that was added to it.
+/// A policy of the core's lists, or one that was added to them.
 #[derive(Clone, Copy)]
 pub struct Policy(pub(crate) &'static RawPolicy);
 
@@ -151,11 +154,23 @@ impl Policy {
         (0u32..).map_while(|i| unsafe { aw_policy_at(i).as_ref() }.map(Policy)).chain(added())
     }
 
+    /// The rules of other stacks, to compare with; [`Policy::find`] knows them, too.
+    pub fn rivals() -> impl Iterator<Item = Policy> {
+        // SAFETY: the core returns NULL past the end, otherwise constant data.
+        (0u32..).map_while(|i| unsafe { aw_rival_at(i).as_ref() }.map(Policy))
+    }
+
+    fn is_rival(&self) -> bool {
+        Policy::rivals().any(|rival| ptr::eq(rival.0, self.0))
+    }
+
     /// The policy with this name, in lower case; None if there is none.
     pub fn find(name: &str) -> Option<Policy> {
         let text = CString::new(name).ok()?;
         // SAFETY: a valid string in, NULL or constant data out.
-        let listed = unsafe { aw_policy_find(text.as_ptr()).as_ref() }.map(Policy);
+        let listed = unsafe { aw_policy_find(text.as_ptr()).as_ref() };
+        // SAFETY: as above.
+        let listed = listed.or_else(|| unsafe { aw_rival_find(text.as_ptr()).as_ref() }).map(Policy);
         listed.or_else(|| added().into_iter().find(|policy| policy.name() == name))
     }
 
@@ -270,9 +285,9 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// Every host, then every policy.
+    /// Every host, then every policy, then every rival.
     pub fn all() -> impl Iterator<Item = Entry> {
-        Host::all().map(Entry::Host).chain(Policy::all().map(Entry::Policy))
+        Host::all().map(Entry::Host).chain(Policy::all().chain(Policy::rivals()).map(Entry::Policy))
     }
 
     /// The entry with this name, in lower case; None if there is none.
@@ -280,10 +295,11 @@ impl Entry {
         Host::find(name).map(Entry::Host).or_else(|| Policy::find(name).map(Entry::Policy))
     }
 
-    /// "host" or "policy".
+    /// "host", "policy", or "rival" for a policy that is the rule of another stack.
     pub fn kind(&self) -> &'static str {
         match self {
             Entry::Host(_) => "host",
+            Entry::Policy(policy) if policy.is_rival() => "rival",
             Entry::Policy(_) => "policy",
         }
     }

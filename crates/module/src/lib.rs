@@ -64,7 +64,7 @@ fn pareto(u: f64, mean: f64, most: f64) -> u64 {
     ackwise_sim::pareto(u, mean, most)
 }
 
-/// The hosts, then the policies, as JSON: kind ("host" or "policy"), name, summary, source,
+/// The hosts, policies and rivals as JSON: kind ("host", "policy" or "rival"), name, summary, source,
 /// state_bytes, params, values.
 #[pyfunction]
 fn policies() -> String {

@@ -60,7 +60,8 @@ pub struct DeviceCost {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReplayOptions {
-    /// Policies to replay; empty: every host alone and every policy on `linux`, with its defaults.
+    /// Policies to replay; empty: every host alone and every policy but rivals on `linux`, with its
+    /// defaults.
     pub policies: Vec<PolicyChoice>,
     /// Directions with fewer data segments are left out.
     pub min_data_segments: u64,
@@ -134,7 +135,8 @@ fn prepare(choice: &PolicyChoice) -> Result<Prepared, ReplayError> {
 
 fn prepare_all(options: &ReplayOptions) -> Result<Vec<Prepared>, ReplayError> {
     if options.policies.is_empty() {
-        return Entry::all().map(|e| prepare(&PolicyChoice::new(e.name()))).collect();
+        let ours = Entry::all().filter(|e| e.kind() != "rival");
+        return ours.map(|e| prepare(&PolicyChoice::new(e.name()))).collect();
     }
     options.policies.iter().map(prepare).collect()
 }

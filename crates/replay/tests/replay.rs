@@ -414,7 +414,7 @@ fn on_any_arrivals_everything_is_acknowledged_once_and_dearer_than_the_optimum()
         o.seed = round as u64;
         o.reader_lag_ns = [0, 0, 700_000][round / 3 % 3];
         o.policies = Entry::all().map(|e| PolicyChoice::new(e.name())).collect();
-        o.policies.extend(Policy::all().map(|p| on_rfc(p.name())));
+        o.policies.extend(Policy::all().chain(Policy::rivals()).map(|p| on_rfc(p.name())));
         let result = replay(&capture, &o).expect("valid");
         for d in &result.directions {
             for p in &d.policies {

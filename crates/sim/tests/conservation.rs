@@ -346,8 +346,20 @@ fn is_random(s: &Scenario) -> bool {
     s.down.jitter_ns > MS || s.up.jitter_ns > MS
 }
 
+/// The same scenario with rivals in place of its policies, one after the other.
+fn rivalled(number: u64) -> Scenario {
+    let rivals: Vec<_> = Policy::rivals().map(|p| p.name()).collect();
+    let mut s = scenario(number);
+    let choices = s.groups.iter_mut().flat_map(|g| [&mut g.policy, &mut g.peer_policy]);
+    for (choice, i) in choices.zip(number as usize..) {
+        choice.name = rivals[i % rivals.len()].to_owned();
+        choice.params.clear();
+    }
+    s
+}
+
 /// Runs the scenarios with these numbers on all cores, and reports each failure with its JSON.
-fn check_all(numbers: std::ops::Range<u64>) {
+fn check_all(numbers: std::ops::Range<u64>, scenario: fn(u64) -> Scenario) {
     let threads = 2;
     let failures = std::sync::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -397,7 +409,12 @@ fn check_all(numbers: std::ops::Range<u64>) {
 #[test]
 fn every_byte_arrives_once_and_in_order_on_any_path_with_any_policy() {
     // Builds with checks are thirty times slower.
-    check_all(0..if cfg!(debug_assertions) { 300 } else { 2000 });
+    check_all(0..if cfg!(debug_assertions) { 300 } else { 2000 }, scenario);
+}
+
+#[test]
+fn every_byte_arrives_once_and_in_order_with_any_rival() {
+    check_all(0..if cfg!(debug_assertions) { 100 } else { 600 }, rivalled);
 }
 
 #[test]

@@ -87,7 +87,7 @@ class _WhatIf:
     "Other ACK policies on the same arrivals",
     option("--policy", type=options.POLICIES, metavar="NAME[:KEY=VALUE,...]", multiple=True,
            help="ACKs that this policy would have saved, and the latency it would have added; "
-           "`all` for every one"),
+           "`all` for every one, `rivals` for those of other stacks"),
     option("--regret", is_flag=True,
            help="also the distance from the best schedule in hindsight; every policy unless "
            "--policy is given"),

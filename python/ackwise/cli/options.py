@@ -219,7 +219,9 @@ LINK = Known(lambda: _shipped("links"), files=True)
 WORKLOAD = Known(lambda: _shipped("workloads"), files=True)
 PLAN = Known(lambda: _shipped(""), files=True)
 POLICY = Known(_policies)
-POLICIES = Known(lambda: _policies(("all", "every policy")))
+POLICIES = Known(
+    lambda: _policies(("all", "every policy"), ("rivals", "the rules of other stacks"))
+)
 FILE = OutputPath()
 DIRECTORY = OutputPath("directory")
 
@@ -327,7 +329,8 @@ def overrides(function: F) -> F:
         "Runs",
         option(
             "--policy", type=POLICIES, metavar="NAME[:KEY=VALUE,...]", multiple=True,
-            help="policy to run, `all` for every one", show_default="the plan's, or all",
+            help="policy to run, `all` for every one, `rivals` for those of other stacks",
+            show_default="the plan's, or all",
         ),
         option(
             "--baseline", type=POLICY, metavar="POLICY", help="policy to compare the others with",

@@ -29,6 +29,7 @@ ackwise policy load delayed.bpf.o
 _LIST_EXAMPLES = """\
 ackwise policy list
 ackwise policy list --json
+ackwise policy list --rivals
 ackwise policy list --loaded
 """
 _LOAD_TEXT = """\
@@ -81,6 +82,9 @@ def _show(console: "Console", entry: "PolicyEntry") -> None:
     from rich.text import Text
 
     console.print(Text(entry["name"], style="bold"), Text(entry["summary"]), soft_wrap=True)
+    if entry["kind"] == "rival":
+        console.print(Text("the rule of another stack: in the simulator and in replays only"))
+        console.print(Text(f"as published: --policy {entry['name']}:clamp=none"))
     console.print(Text(f"source: {entry['source']}"), soft_wrap=True)
     console.print(Text(f"state: {entry['state_bytes']} bytes for each connection"))
     if entry["values"]:
@@ -157,26 +161,36 @@ def command() -> None:
 @command.command("list", short_help="List every policy in one line", examples=_LIST_EXAMPLES)
 @others(
     option("--loaded", is_flag=True, help="only policies loaded with `ackwise policy load`"),
+    option("--rivals", is_flag=True, help="only the rules of other stacks"),
     options.AS_JSON,
 )
-def list_(loaded: bool, as_json: bool) -> int:
+def list_(loaded: bool, rivals: bool, as_json: bool) -> int:
     """Exit code."""
     if loaded:
+        options.refuse(("--rivals",), "--loaded")
         return _list_loaded(as_json=as_json)
     from rich.text import Text
 
     from ackwise import engine
+    from ackwise.plans.policy import RIVALS, groups
     from ackwise.results.console import Console
 
+    others = groups()[RIVALS]
+    listed = [p for p in engine.policies() if (p["name"] in others) == rivals]
     if as_json:
-        print(json.dumps(engine.policies(), indent=2))
+        print(json.dumps(listed if rivals else engine.policies(), indent=2))
         return 0
     console = Console()
-    wide = max(len(p["name"]) for p in engine.policies())
-    for entry in engine.policies():
+    wide = max(len(p["name"]) for p in listed)
+    for entry in listed:
         console.print(
             Text(entry["name"].ljust(wide), style="bold"),
             Text(f" {entry['summary']}"),
+            soft_wrap=True,
+        )
+    if not rivals:
+        console.print(
+            Text(f"of other stacks, `ackwise policy list --rivals`: {', '.join(others)}"),
             soft_wrap=True,
         )
     console.print(Text("`ackwise policy show NAME` shows parameters and source", style="dim"))

@@ -71,7 +71,8 @@ class _Settings:
 @group(
     "Policies",
     option("--policy", type=options.POLICIES, metavar="NAME[:KEY=VALUE,...]", multiple=True,
-           help="policy, `all` for every one", show_default="all"),
+           help="policy, `all` for every one, `rivals` for those of other stacks",
+           show_default="all"),
     option("--seed", type=options.Whole(0, 2**63 - 1), metavar="N", default=1,
            help="seed of policies that draw random numbers"),
 )  # fmt: skip

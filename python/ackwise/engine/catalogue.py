@@ -16,11 +16,11 @@ class Parameter(TypedDict):
 
 
 class PolicyEntry(TypedDict):
-    """A policy, or a host, which is chosen in place of one."""
+    """A policy, a host, which is chosen in place of one, or a rival, the rule of another stack."""
 
     name: str
     kind: str
-    """host or policy"""
+    """host, policy or rival"""
     summary: str
     source: str
     state_bytes: int

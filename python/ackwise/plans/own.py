@@ -11,6 +11,7 @@ from ackwise.errors import InputError, RunError, quoted
 from ackwise.host import folders, programs
 from ackwise.host.files import create
 from ackwise.host.leftovers import temporary_folder
+from ackwise.plans.policy import ALL, RIVALS
 
 # What `make build` copies of core/: headers, hosts and the property tests.
 CORE = Path(__file__).resolve().parents[1] / "core"
@@ -47,7 +48,7 @@ def add(spec: str, where: str) -> str:
         )
     if name in _added and _added[name] == file.resolve():
         return f"{name}{colon}{rest}"
-    if any(entry["name"] == name for entry in engine.policies()):
+    if name in (ALL, RIVALS) or any(entry["name"] == name for entry in engine.policies()):
         raise InputError(
             f"{said}: there is a policy {quoted(name)}; rename the file and its policy"
         )
@@ -97,10 +98,12 @@ def _check_symbols(library: Path, name: str, said: str) -> None:
 
 
 def _check(compiled: Path, name: str, room: Path, said: str) -> None:
-    with create(room / "policies.def") as listed:
-        listed.write(f"POLICY({name})\n".encode())
+    for file, line in (("policies.def", f"POLICY({name})\n"), ("rivals.def", "")):
+        with create(room / file) as listed:
+            listed.write(line.encode())
     tests = CORE / "test"
-    parts = [*CORE.glob("*.c"), *(CORE / "host").glob("*.c"), CORE / "policy" / "registry.c"]
+    registries = [CORE / "policy" / "registry.c", CORE / "rivals" / "registry.c"]
+    parts = [*CORE.glob("*.c"), *(CORE / "host").glob("*.c"), *registries]
     program = room / "check"
     flags = ["-O1", f"-I{tests}", f"-I{room}"]
     _compile(flags, [tests / "prop_orders.c", *parts, compiled], program, said)

@@ -10,6 +10,8 @@ from ackwise.engine.scenario import Policy
 from ackwise.errors import InputError, quoted, suggestion
 
 ALL = "all"
+# The rules of other stacks, which `all` does not mean.
+RIVALS = "rivals"
 # The host without a policy: on a kernel, its own code.
 STOCK = "linux"
 # The host of papers, which has arrivals and no protocol: not a receiver among others.
@@ -55,6 +57,15 @@ def find(name: str, where: str) -> PolicyEntry:
 
 def _range(param: Parameter) -> str:
     return f"{param['min']} to {param['max']} {param['unit']}"
+
+
+def check_in_kernel(name: str, where: str) -> None:
+    """InputError for a rival, which no kernel has."""
+    if find(name, where)["kind"] == "rival":
+        raise InputError(
+            f"{where}: {quoted(name)} is the rule of another stack, which no kernel has; use the "
+            "simulator"
+        )
 
 
 def hosts() -> list[str]:
@@ -131,17 +142,27 @@ def parse(spec: str, where: str) -> PolicyChoice:
     return PolicyChoice(label, name, values, host, clamp)
 
 
+def groups() -> dict[str, list[str]]:
+    """The words that mean several policies: `all` that are ours and receive TCP, and `rivals`."""
+    listed = engine.policies()
+    return {
+        ALL: [p["name"] for p in listed if p["kind"] != "rival" and p["name"] != MODEL],
+        RIVALS: [p["name"] for p in listed if p["kind"] == "rival"],
+    }
+
+
 def parse_all(specs: Iterable[str], where: str) -> list[PolicyChoice]:
-    """Several policies; `all` means each of the engine's that receives TCP. A repeated policy is an
-    error."""
+    """Several policies; of a word that means several, each: `rivals:clamp=none`. A repeated policy
+    is an error."""
     chosen: list[PolicyChoice] = []
-    receivers = [p["name"] for p in engine.policies() if p["name"] != MODEL]
+    several = groups()
     for spec in specs:
-        wanted = receivers if spec.strip() == ALL else [spec]
+        name, colon, rest = spec.strip().partition(":")
+        wanted = [f"{one}{colon}{rest}" for one in several.get(name, [name])]
         for one in wanted:
             policy = parse(one, where)
-            if spec.strip() == ALL and any(c.label == policy.label for c in chosen):
-                continue  # also contained in `all`
+            if name in several and any(c.label == policy.label for c in chosen):
+                continue  # also contained in the group
             if any(c.label == policy.label for c in chosen):
                 raise InputError(f"{where}: {quoted(policy.label)} is given twice")
             chosen.append(policy)

@@ -333,7 +333,11 @@ def plan() -> Table:
                 REQUIRED,
             ),
             Key(
-                "policies", Kind.TEXTS, 'policies as `NAME[:key=value,...]`, or `["all"]`', ("all",)
+                "policies",
+                Kind.TEXTS,
+                'policies as `NAME[:key=value,...]`; `"all"`: every one, `"rivals"`: those of '
+                "other stacks",
+                ("all",),
             ),
             Key("baseline", Kind.TEXT, "policy that the others are compared with", "linux"),
             Key(

@@ -193,6 +193,8 @@ def completions(words: str) -> list[str]:
         ("compare --workload bul", ["bulk"]),
         ("sweep run --on ", ["simulator", "linux"]),
         ("compare --policy al", ["all"]),
+        ("compare --policy riv", ["rivals"]),
+        ("replay x.pcap --policy xn", ["xnu", "xnustretch"]),
         ("reproduce sep", ["separation"]),
         ("gateway plan x9 --format sys", ["systemd"]),
         ("gateway model --overhead pppoe-p", ["pppoe-ptm"]),

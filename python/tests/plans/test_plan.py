@@ -315,6 +315,25 @@ def test_every_parameter_has_its_value_and_host_and_clamp_may_be_chosen() -> Non
     assert (made.host, made.clamp) == ("rfc", False)
 
 
+def test_a_word_means_several_policies_and_all_means_no_rival() -> None:
+    def labels(*specs: str) -> list[str]:
+        return [one.label for one in policy.parse_all(specs, "test")]
+
+    kinds = {p["name"]: p["kind"] for p in engine.policies()}
+    rivals = labels("rivals")
+    assert {kinds[name] for name in rivals} == {"rival"}
+    assert rivals[:3] == ["xnu", "xnustretch", "tack"]
+    ours = labels("all")
+    assert {kinds[name] for name in ours} == {"host", "policy"}
+    assert {*ours, *rivals} == {*kinds} - {policy.MODEL}
+    assert labels("linux", "xnu", "rivals") == ["linux", *rivals]
+    assert labels("rivals:clamp=none") == [f"{name}:clamp=none" for name in rivals]
+    with pytest.raises(InputError, match='"xnu" is given twice'):
+        labels("rivals", "xnu")
+    with pytest.raises(InputError, match=r"linux\.clamp: linux is a host, without a policy"):
+        labels("all:clamp=none")
+
+
 @pytest.mark.parametrize("word", [None, *policy.CLAMPS])
 def test_a_plan_clamps_as_a_kernel_unless_it_says_otherwise(word: str | None) -> None:
     made = small_plan(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The list of policies follows from the files of core/policy, and so do the kernel's modules."""
+"""The lists of policies and the kernel's modules follow from the files of core/policy, that of
+rivals from core/rivals."""
 
 import re
 import shutil
@@ -25,14 +26,16 @@ def policies(core: Path, option: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def add(core: Path, file: str, policy: str, name: str | None = None) -> None:
+def add(
+    core: Path, file: str, policy: str, name: str | None = None, folder: str = "policy"
+) -> None:
     text = TEMPLATE.replace("aw_policy_template", f"aw_policy_{policy}")
     text = text.replace('"template"', f'"{name or policy}"')
-    (core / "policy" / file).write_text(text, encoding="utf-8")
+    (core / folder / file).write_text(text, encoding="utf-8")
 
 
-def listed(core: Path) -> list[str]:
-    text = (core / "policy" / "policies.def").read_text(encoding="utf-8")
+def listed(core: Path, file: str = "policy/policies.def") -> list[str]:
+    text = (core / file).read_text(encoding="utf-8")
     return re.findall(r"^POLICY\((\w+)\)$", text, re.MULTILINE)
 
 
@@ -44,6 +47,36 @@ def test_a_file_is_all_that_a_policy_needs(core: Path) -> None:
     assert listed(core) == [*before, "patient"]
     assert policies(core, "--check").returncode == 0
     assert "patient : patient" in policies(core, "--modules").stdout.splitlines()
+
+
+def test_a_rival_is_listed_apart_and_is_part_of_no_kernel(core: Path, tmp_path: Path) -> None:
+    ours, rivals = listed(core), listed(core, "rivals/rivals.def")
+    add(core, "patient.c", "patient", folder="rivals")
+    assert "rivals/rivals.def is not up to date" in policies(core, "--check").stderr
+    assert policies(core, "--write").returncode == 0
+    assert listed(core) == ours
+    assert listed(core, "rivals/rivals.def") == [*rivals, "patient"]
+    assert "patient" not in policies(core, "--modules").stdout
+    linux = tmp_path / "linux"
+    linux.mkdir()
+    shutil.copy(ROOT / "linux" / "series", linux)
+    assert series(linux, "core").stdout == series(ROOT / "linux", "core").stdout
+    add(core, "patient.c", "patient")
+    assert "defined more than once: patient" in policies(core, "--check").stderr
+
+
+def test_neither_a_library_nor_one_file_holds_a_rival(tmp_path: Path) -> None:
+    subprocess.run([ROOT / "core" / "amalgamate", tmp_path], check=True)
+    whole = (tmp_path / "ackwise.c").read_text(encoding="ascii")
+    assert "aw_policy_delayed" in whole
+    shown = subprocess.run(
+        ["make", "-s", "-B", "-n", "-C", ROOT / "core", "lib"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "policy/delayed.c" in shown
+    for rival in listed(ROOT / "core", "rivals/rivals.def"):
+        assert f"aw_policy_{rival}" not in whole
+        assert f"rivals/{rival}.c" not in shown
 
 
 def test_a_policy_whose_file_is_gone_leaves_the_list_and_a_moved_line_stays(core: Path) -> None:

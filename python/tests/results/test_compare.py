@@ -460,6 +460,12 @@ def test_policies_are_listed_and_shown(ackwise: Ackwise) -> None:
         for param in entry["params"]:
             assert f"{param['min']} to {param['max']} {param['unit']}" in shown.out
     assert json.loads(ackwise("policy", "list", "--json").out) == engine.policies()
+    others = [entry for entry in engine.policies() if entry["kind"] == "rival"]
+    assert json.loads(ackwise("policy", "list", "--rivals", "--json").out) == others
+    lines = ackwise("policy", "list", "--rivals").out.splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == [entry["name"] for entry in others]
+    assert "of another stack" in ackwise("policy", "show", "xnu").out
+    assert "of another stack" not in ackwise("policy", "show", "delayed").out
     assert json.loads(ackwise("policy", "show", "linux", "--json").out)["name"] == "linux"
     wrong = ackwise("policy", "show", "linus")
     assert (wrong.code, wrong.err.count("\n")) == (2, 1)

@@ -105,6 +105,8 @@ def test_it_runs_on_a_capture(tmp_path: Path, command: str, known: list[str]) ->
         ("random", "return aw_order(seen->random, 0);", "violates .*random bits"),
         ("null", "return *(struct aw_order *)state = *(struct aw_order *)0;", "violates .*SIG"),
         ("linux", SOUND, 'there is a policy "linux"'),
+        ("xnu", SOUND, 'there is a policy "xnu"'),
+        ("rivals", SOUND, 'there is a policy "rivals"'),
         ("My-own", SOUND, "a policy has the name of its file"),
     ],
 )
