@@ -325,6 +325,7 @@ def test_the_list_needs_no_kernel(capsys: pytest.CaptureFixture[str]) -> None:
         (["--stock", "--policy", "every"], "a kernel without patches has no policies"),
         (["--policy", "evry"], 'did you mean "every"?'),
         (["--policy", "every:clamp=none"], "a kernel's rules cannot be changed"),
+        (["--policy", "xnu"], "the rule of another stack, which no kernel has"),
         (["delayed-8-*", "--policy", "every"], "none of the claims given is about every"),
         (["no-such-claim"], "no-such-claim: not a known claim"),
     ],

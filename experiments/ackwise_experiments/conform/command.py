@@ -68,6 +68,7 @@ def _policies(asked: Sequence[str], *, stock: bool) -> list[str]:
             wanted = [STOCK]
         else:
             chosen = policy.parse(spec, "--policy")
+            policy.check_in_kernel(chosen.name, "--policy")
             if chosen.clamp is not None or chosen.host != policy.STOCK:
                 raise InputError(
                     f"--policy: {chosen.label}: a kernel's rules cannot be changed; leave "

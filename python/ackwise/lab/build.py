@@ -61,10 +61,9 @@ class Inputs:
     stock: bool
     patches: list[Path]
     configs: list[Path]
-    core_patch: Path | None  # program that prints the patch which adds the core to the kernel
+    core: str  # the patch that adds the core to the kernel; "": none
     guest: list[Path]
     confine: list[Path]
-    core: list[Path]
     compiler: str
     target: Target = UML
 
@@ -77,11 +76,11 @@ class Inputs:
         """Hash of all inputs, including the source's digest."""
         target = "" if self.target is UML else f" {self.target}"
         whole = hashlib.sha256(f"4 {source} {self.stock} {self.compiler}{target}\n".encode())
-        core_patch = [self.core_patch] if self.core_patch else []
-        parts = (self.patches, self.configs, core_patch, self.guest, self.confine, self.core)
-        for file in (file for part in parts for file in part):
-            data = file.read_bytes()
-            whole.update(f"{file.name} {len(data)}\n".encode() + data)
+        files_of = (*self.patches, *self.configs, *self.guest, *self.confine)
+        texts = [(file.name, file.read_bytes()) for file in files_of]
+        core = [("core", self.core.encode())] if self.core else []
+        for name, data in (*texts, *core):
+            whole.update(f"{name} {len(data)}\n".encode() + data)
         return whole.hexdigest()[:16]
 
 
@@ -106,22 +105,26 @@ def inputs(stock: bool, extra_configs: Iterable[Path] = (), target: Target = UML
     configs = [*target.configs, *(() if stock else target.own_configs)]
     own = [] if stock else sorted((folder / "patches" / "6.12").glob("*.patch"))
     labs = sorted((folder / "patches" / "lab").glob("*.patch"))
-    core_patch = folder / "series"
-    core = folder.parent / "core"
-    with_core = not stock and core_patch.is_file()
     return Inputs(
         stock or not own,
         own + labs,
         [*(folder / "config" / name for name in configs), *extra],
-        core_patch if with_core else None,
+        "" if stock else _core(folder / "series"),
         sorted((folder / "lab").glob("*.[ch]")),
         sorted((folder / "lab" / "confine").glob("*.c")),
-        [core / "policies", *sorted(f for f in core.rglob("*") if f.suffix in (".c", ".h", ".def"))]
-        if with_core
-        else [],
         _compiler(target),
         target,
     )
+
+
+def _core(series: Path) -> str:
+    """The patch of core/; "" in a checkout without one."""
+    if not series.is_file():
+        return ""
+    done = programs.run([str(series), "core"])
+    if done.returncode:
+        raise RunError(f"lab build: linux/series failed: {programs.said(done)}")
+    return done.stdout
 
 
 def _compiler(target: Target) -> str:
@@ -418,11 +421,8 @@ def _patch(tree: Path, made: Inputs, say: Say) -> None:
     where = {"GIT_INDEX_FILE": str(index)}
     _git_or_fail(tree, "read-tree", "base", **where)
     texts = [(patch.name, patch.read_text(encoding="utf-8")) for patch in made.patches]
-    if made.core_patch:
-        done = programs.run([str(made.core_patch), "core"])
-        if done.returncode:
-            raise RunError(f"lab build: linux/series failed: {programs.said(done)}")
-        texts.insert(0, ("the patch of core/", done.stdout))
+    if made.core:
+        texts.insert(0, ("the patch of core/", made.core))
     for name, text in texts:
         done = _git(tree, "apply", "--cached", "--whitespace=nowarn", "-", given=text, **where)
         if done.returncode:

@@ -12,7 +12,7 @@ from ackwise.lab.extras import NOTHING, Extras
 from ackwise.lab.machine import Kernel
 from ackwise.lab.measure import LabResult
 from ackwise.lab.network import CLIENT, SERVER
-from ackwise.plans.policy import STOCK
+from ackwise.plans.policy import STOCK, check_in_kernel
 
 KEPT = (
     "client.pcap", "server.pcap", "flows", "samples", "pings", "steps", "console",
@@ -98,6 +98,7 @@ def policies(scenario: Scenario, kernel: Kernel) -> dict[str, str]:
                     )
                 chosen[f"{index}/{role}"] = ""
                 continue
+            check_in_kernel(name, "--policy")
             # without a policy there are no orders to clamp
             if policy.host != STOCK or not (policy.clamp or name == STOCK):
                 raise InputError(

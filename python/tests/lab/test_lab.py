@@ -462,6 +462,9 @@ def test_a_kernel_with_policies_is_asked_with_every_parameter() -> None:
     given = put(given, "groups.0.policy", policy.parse("delayed:clamp=none", "test").for_engine())
     with pytest.raises(InputError, match="delayed: a kernel's rules and its clamp cannot"):
         lab_run.policies(given, kernel)
+    given = put(given, "groups.0.policy", policy.parse("xnu", "test").for_engine())
+    with pytest.raises(InputError, match='"xnu" is the rule of another stack, which no kernel'):
+        lab_run.policies(given, kernel)
 
 
 # --- captures --------------------------------------------------------------------------------
@@ -768,12 +771,13 @@ def test_the_key_of_a_kernel_changes_with_each_input(tmp_path: Path) -> None:
     patch, config = tmp_path / "1.patch", tmp_path / "a.config"
     patch.write_text("x")
     config.write_text("CONFIG_A=y\n")
-    made = build.Inputs(False, [patch], [config], None, [], [], [], "gcc 12")
+    made = build.Inputs(False, [patch], [config], "", [], [], "gcc 12")
     first = made.key("s")
     assert made.key("s") == first
     assert made.key("other") != first
-    assert build.Inputs(True, [patch], [config], None, [], [], [], "gcc 12").key("s") != first
-    assert build.Inputs(False, [patch], [config], None, [], [], [], "gcc 13").key("s") != first
+    assert build.Inputs(True, [patch], [config], "", [], [], "gcc 12").key("s") != first
+    assert build.Inputs(False, [patch], [config], "", [], [], "gcc 13").key("s") != first
+    assert build.Inputs(False, [patch], [config], "core", [], [], "gcc 12").key("s") != first
     patch.write_text("y")
     assert made.key("s") != first
 
@@ -830,7 +834,7 @@ def test_a_tree_whose_git_was_killed_is_patched(tmp_path: Path) -> None:
     head = next((tree / ".git" / "refs" / "heads").iterdir())
     for left in ("index", "lab-index", "HEAD", f"refs/heads/{head.name}"):
         (tree / ".git" / f"{left}.lock").touch()
-    made = build.Inputs(False, [patch], [], None, [], [], [], "gcc 12")
+    made = build.Inputs(False, [patch], [], "", [], [], "gcc 12")
     build._patch(tree, made, lambda *_: None)
     assert (tree / "a").read_text() == "patched\n"
 
@@ -874,7 +878,7 @@ def test_a_finished_folder_is_on_the_disk_before_it_has_its_name(
 
 
 def finished_kernel(cache: Path) -> tuple[build.Inputs, build.Source, Path]:
-    made, source = build.Inputs(True, [], [], None, [], [], [], "gcc"), build.Source(cache, "d")
+    made, source = build.Inputs(True, [], [], "", [], [], "gcc"), build.Source(cache, "d")
     folder = cache / "kernel" / made.key("d")
     folder.mkdir(parents=True)
     (folder / "linux").write_text("kernel")
@@ -956,18 +960,14 @@ def small_tree(tmp_path: Path) -> Path:
     return build._tree(tmp_path / "cache", given, "patched", lambda *_: None)
 
 
-def with_patches(*patches: Path, core_patch: Path | None = None) -> build.Inputs:
-    return build.Inputs(False, list(patches), [], core_patch, [], [], [], "gcc")
+def with_patches(*patches: Path, core: str = "") -> build.Inputs:
+    return build.Inputs(False, list(patches), [], core, [], [], "gcc")
 
 
-def prints_core(tmp_path: Path, *lines: str) -> Path:
-    """A program that prints a patch with one file more, core.c."""
-    program = tmp_path / "series"
+def adds_core(*lines: str) -> str:
+    """A patch with one file more, core.c."""
     head = f"--- /dev/null\n+++ b/core.c\n@@ -0,0 +1,{len(lines)} @@\n"
-    added = "".join(f"+{line}\n" for line in lines)
-    program.write_text(f"#!/bin/sh\ncat <<'EOF'\n{head}{added}EOF\n")
-    program.chmod(0o755)
-    return program
+    return head + "".join(f"+{line}\n" for line in lines)
 
 
 def a_patch(tmp_path: Path, name: str, old: str, new: str) -> Path:
@@ -1037,15 +1037,14 @@ def test_the_core_comes_from_its_files_and_only_its_changes_touch_the_tree(
     tmp_path: Path,
 ) -> None:
     tree = small_tree(tmp_path)
-    core = with_patches(core_patch=prints_core(tmp_path, "one"))
+    core = with_patches(core=adds_core("one"))
     build._patch(tree, core, lambda *_: None)
     for file in ("core.c", "b.c"):
         os.utime(tree / file, ns=(10**18, 10**18))
     build._patch(tree, core, lambda *_: None)
     assert (tree / "core.c").read_text() == "one\n"
     assert (tree / "core.c").stat().st_mtime_ns == 10**18
-    prints_core(tmp_path, "one", "two")
-    build._patch(tree, core, lambda *_: None)
+    build._patch(tree, with_patches(core=adds_core("one", "two")), lambda *_: None)
     assert (tree / "core.c").read_text() == "one\ntwo\n"
     assert (tree / "core.c").stat().st_mtime_ns != 10**18
     assert (tree / "b.c").stat().st_mtime_ns == 10**18
@@ -1053,11 +1052,25 @@ def test_the_core_comes_from_its_files_and_only_its_changes_touch_the_tree(
     assert not (tree / "core.c").exists()
 
 
-def test_the_lab_takes_the_core_from_its_files() -> None:
-    folder = build.linux_folder()
-    made = build.inputs(stock=False)
-    assert made.core_patch == folder / "series"
-    assert folder.parent / "core" / "policy.c" in made.core
+def test_a_kernel_depends_on_what_it_holds_of_the_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linux, core = tmp_path / "linux", tmp_path / "core"
+    shutil.copytree(build.linux_folder().parent / "core", core, ignore=lambda *_: ["build"])
+    shutil.copytree(build.linux_folder(), linux, ignore=lambda *_: ["build"])
+    monkeypatch.setattr(build, "linux_folder", lambda: linux)
+    first = build.inputs(stock=False)
+    assert "net/ipv4/ackpolicy/core/policy/delayed.c" in first.core
+    for name in ("rivals/xnu.c", "test/prop_orders.c", "host/conn.c"):
+        with (core / name).open("a") as file:
+            file.write("/* changed */\n")
+    assert build.inputs(stock=False).key("s") == first.key("s")
+    with (core / "policy/delayed.c").open("a") as file:
+        file.write("/* changed */\n")
+    assert build.inputs(stock=False).key("s") != first.key("s")
+    (core / "policy/policies.def").unlink()
+    with pytest.raises(RunError, match=r"linux/series failed: .*core/policies --write"):
+        build.inputs(stock=False)
 
 
 @needs_git
@@ -1066,8 +1079,7 @@ def test_objects_without_patches_are_reused_but_not_for_what_the_patches_change(
 ) -> None:
     tree = small_tree(tmp_path)
     patch = a_patch(tmp_path, "1.patch", "two", "2")
-    core_patch = prints_core(tmp_path, "core")
-    build._patch(tree, with_patches(patch, core_patch=core_patch), lambda *_: None)
+    build._patch(tree, with_patches(patch, core=adds_core("core")), lambda *_: None)
     for name in ("a.c", "b.c", "core.c"):
         os.utime(tree / name, ns=(10**18, 10**18))
     folder = tmp_path / "cache/object"
