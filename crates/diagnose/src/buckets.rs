@@ -1,32 +1,51 @@
 // SPDX-License-Identifier: MIT
 //! Counts by bucket, with memory for only the buckets in use and a few beside them.
 
+use std::iter::repeat;
+use std::mem::take;
+
 /// Buckets are allocated in groups of this size, for fewer allocations. The first group is inline
 /// and usually suffices.
 const TOGETHER: usize = 8;
 
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Buckets {
-    /// Bucket number of the first count.
-    first: usize,
-    few: [u32; TOGETHER],
-    /// All counts, if they do not fit inline.
-    many: Vec<u32>,
+/// Counts, and the bucket number of the first of them.
+#[derive(Clone, Debug)]
+pub(crate) enum Buckets {
+    /// All in one group.
+    Few {
+        first: u32,
+        counts: [u32; TOGETHER],
+    },
+    Many {
+        first: u32,
+        counts: Vec<u32>,
+    },
+}
+
+// A connection has dozens.
+const _: () = assert!(std::mem::size_of::<Buckets>() == 40);
+
+impl Default for Buckets {
+    fn default() -> Self {
+        Buckets::Few { first: 0, counts: [0; TOGETHER] }
+    }
 }
 
 impl Buckets {
-    fn counts(&self) -> &[u32] {
-        if self.many.is_empty() {
-            &self.few
-        } else {
-            &self.many
+    fn counts(&self) -> (usize, &[u32]) {
+        match self {
+            Buckets::Few { first, counts } => (*first as usize, counts),
+            Buckets::Many { first, counts } => (*first as usize, counts),
         }
     }
 
     #[inline]
     pub fn add(&mut self, bucket: usize) {
-        let counts = if self.many.is_empty() { &mut self.few[..] } else { &mut self.many };
-        match counts.get_mut(bucket.wrapping_sub(self.first)) {
+        let (first, counts) = match self {
+            Buckets::Few { first, counts } => (*first as usize, &mut counts[..]),
+            Buckets::Many { first, counts } => (*first as usize, &mut counts[..]),
+        };
+        match counts.get_mut(bucket.wrapping_sub(first)) {
             Some(count) => *count = count.saturating_add(1),
             None => self.widen(bucket),
         }
@@ -35,35 +54,38 @@ impl Buckets {
     #[cold]
     fn widen(&mut self, bucket: usize) {
         let from = bucket / TOGETHER * TOGETHER;
-        if self.counts() == [0; TOGETHER] {
-            self.first = from;
-            self.few[bucket - from] = 1;
-            return;
-        }
-        if self.many.is_empty() {
-            self.many.reserve_exact(4 * TOGETHER);
-            self.many.extend(self.few);
-        }
-        if from < self.first {
-            let missing = self.first - from;
-            self.many.splice(..0, std::iter::repeat(0).take(missing));
-            self.first = from;
-        }
-        let at = bucket - self.first;
-        let len = self.many.len().max(at / TOGETHER * TOGETHER + TOGETHER);
-        self.many.resize(len, 0);
-        self.many[at] += 1;
+        let (first, mut counts) = match self {
+            Buckets::Few { first, counts } if *counts == [0; TOGETHER] => {
+                *first = from as u32;
+                counts[bucket - from] = 1;
+                return;
+            }
+            Buckets::Few { first, counts } => {
+                let mut many = Vec::with_capacity(4 * TOGETHER);
+                many.extend_from_slice(counts);
+                (*first as usize, many)
+            }
+            Buckets::Many { first, counts } => (*first as usize, take(counts)),
+        };
+        counts.splice(..0, repeat(0).take(first.saturating_sub(from)));
+        let first = first.min(from);
+        let at = bucket - first;
+        counts.resize(counts.len().max(at / TOGETHER * TOGETHER + TOGETHER), 0);
+        counts[at] += 1;
+        *self = Buckets::Many { first: first as u32, counts };
     }
 
     /// Count of this bucket.
     pub fn of(&self, bucket: usize) -> u32 {
-        self.counts().get(bucket.wrapping_sub(self.first)).copied().unwrap_or(0)
+        let (first, counts) = self.counts();
+        counts.get(bucket.wrapping_sub(first)).copied().unwrap_or(0)
     }
 
     /// Non-empty buckets with their counts, the lowest first.
     pub fn filled(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
-        let filled = self.counts().iter().enumerate().filter(|(_, &count)| count > 0);
-        filled.map(|(at, &count)| (self.first + at, count))
+        let (first, counts) = self.counts();
+        let filled = counts.iter().enumerate().filter(|(_, &count)| count > 0);
+        filled.map(move |(at, &count)| (first + at, count))
     }
 }
 

@@ -18,6 +18,10 @@ use std::net::SocketAddr;
 /// Length of the timestamps option with padding, bytes.
 const TIMESTAMPS_BYTES: u32 = 12;
 
+/// Number of steps that one observer watches before the next one does: the code of all of them does
+/// not fit into a processor's first cache, but these steps do.
+const WATCHED: usize = 16;
+
 /// Contents of an endpoint's SYN.
 #[derive(Clone, Copy, Debug)]
 struct Syn {
@@ -86,9 +90,28 @@ impl<O: Observer> Flow<O> {
         }
     }
 
-    /// Passes the packet through both halves, and its step to their observers and to `watch`,
-    /// unless it is a copy of an earlier packet.
-    pub fn add(&mut self, segment: &Segment<'_>, watch: impl FnOnce(&Step)) {
+    /// Passes packets through both halves, and their steps to the observers.
+    pub fn follow<'p>(&mut self, segments: impl Iterator<Item = Segment<'p>>) {
+        let mut steps = Vec::with_capacity(WATCHED);
+        for segment in segments {
+            self.add(&segment, &mut steps);
+            if steps.len() == WATCHED {
+                self.watch(&steps);
+                steps.clear();
+            }
+        }
+        self.watch(&steps);
+    }
+
+    fn watch(&mut self, steps: &[Step]) {
+        for (of, observer) in self.observers.iter_mut().enumerate() {
+            observer.watch(of, steps);
+        }
+    }
+
+    /// Passes the packet through both halves, and appends its step unless it is a copy of an earlier
+    /// packet.
+    pub fn add(&mut self, segment: &Segment<'_>, steps: &mut Vec<Step>) {
         let now_ns = segment.time_ns;
         let from = usize::from(segment.from_upper != self.is_upper);
         let to = 1 - from;
@@ -114,7 +137,8 @@ impl<O: Observer> Flow<O> {
             path,
             sack: self.uses_sack,
         };
-        let mut step = Step {
+        // In its place, because it is too large to be moved for each packet.
+        steps.push(Step {
             time_ns: now_ns,
             file: segment.file,
             number: segment.number,
@@ -130,7 +154,8 @@ impl<O: Observer> Flow<O> {
             distance_ns: recent.map(|r| r.map(|r| r.min_ns)),
             data: Data::default(),
             ack: None,
-        };
+        });
+        let Some(step) = steps.last_mut() else { return };
         self.halves[from].sent(segment, &cx, &mut step.data);
         // The acknowledgment number of a reset need not belong to the connection.
         if has(tcp_flag::ACK) && !has(tcp_flag::RST) {
@@ -153,13 +178,10 @@ impl<O: Observer> Flow<O> {
             let stamp = segment.timestamps().map(|(value, _)| value).filter(|_| !has(tcp_flag::SYN));
             step.queued_ns = stamp.and_then(|value| self.transits[from].came(now_ns, value));
         }
-        self.follow_handshake(&step);
+        self.follow_handshake(step);
         if let Some(rtt_ns) = step.ack.as_ref().and_then(|ack| ack.rtt_ns()) {
             self.distances[from].sample(rtt_ns);
         }
-        self.observers[from].sent(&step);
-        self.observers[to].acked(&step);
-        watch(&step);
     }
 
     /// Whether an earlier packet was captured a second time, here or at another point of the path.

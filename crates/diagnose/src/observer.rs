@@ -20,6 +20,17 @@ pub trait Observer: Default {
     /// The receiver of this half sent a packet; [`Step::ack`] refers to this half.
     fn acked(&mut self, _step: &Step) {}
 
+    /// Steps of the connection, for the half that is the data of endpoint `of`.
+    fn watch(&mut self, of: usize, steps: &[Step]) {
+        for step in steps {
+            if step.from == of {
+                self.sent(step);
+            } else {
+                self.acked(step);
+            }
+        }
+    }
+
     /// The findings, once, after the last step.
     fn finish(self, end: &End) -> Self::Report;
 }

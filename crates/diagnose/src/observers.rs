@@ -23,12 +23,8 @@ macro_rules! observers {
             type Report = $report;
             const READS_QUEUES: bool = $(<$observer as Observer>::READS_QUEUES)||*;
 
-            fn sent(&mut self, step: &Step) {
-                $(self.$name.sent(step);)*
-            }
-
-            fn acked(&mut self, step: &Step) {
-                $(self.$name.acked(step);)*
+            fn watch(&mut self, of: usize, steps: &[Step]) {
+                $(self.$name.watch(of, steps);)*
             }
 
             fn finish(self, end: &End) -> $report {

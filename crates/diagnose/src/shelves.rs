@@ -15,6 +15,7 @@ use crate::kept::{Kept, Worth};
 use crate::key::Seeds;
 use crate::lately::Lately;
 use crate::observer::Observer;
+use crate::observers::All;
 use crate::report::{Connection, Ending};
 use crate::table::{Arrive, Follow, Idle, Name, Table};
 use std::hash::BuildHasher;
@@ -26,8 +27,9 @@ use std::thread;
 /// Enough shelves that the packets waiting for one fit into a second-level cache, and few enough
 /// that the batches being written fit as well.
 const SHELVES: usize = 256;
-/// Number of packets of each open connection that wait together, on average.
-const TOGETHER: usize = 64;
+/// Number of packets of each open connection that wait together, on average: at least this, and less
+/// than twice as many.
+const TOGETHER: usize = 42;
 /// Minimum number of packets that wait together: few enough that they are still in a cache when
 /// they are followed, and that they take little memory.
 const TOGETHER_LEAST: usize = 1 << 12;
@@ -107,31 +109,27 @@ impl<O: Observer> Shelf<O> {
     }
 }
 
+// The allocator's next size is 12 kB.
+const _: () = assert!(std::mem::size_of::<Flow<All>>() <= 10_240);
+
 struct Flows<O: Observer> {
     // A connection takes kilobytes: move a box instead.
     over: Vec<Box<Connection<O::Report>>>,
 }
 
 impl<O: Observer> Follow for Flows<O> {
-    /// Always present except while the connection is followed.
-    type Case = Box<Option<Flow<O>>>;
+    type Case = Box<Flow<O>>;
 
     fn begin(&mut self, name: &Name, first: &Headers) -> Self::Case {
-        Box::new(Some(Flow::new(name, first)))
+        Box::new(Flow::new(name, first))
     }
 
-    /// Most connections are in no cache, and copying one loads it at once; working in place would
-    /// wait for each part of it.
     fn packets<'p>(&mut self, case: &mut Self::Case, segments: impl Iterator<Item = Segment<'p>>) {
-        let mut held = case.take();
-        if let Some(flow) = &mut held {
-            segments.for_each(|segment| flow.add(&segment, |_| {}));
-        }
-        **case = held;
+        case.follow(segments);
     }
 
     fn over(&mut self, case: Self::Case, ending: Ending) {
-        self.over.extend(case.map(|flow| Box::new(flow.finish(ending))));
+        self.over.push(Box::new(case.finish(ending)));
     }
 }
 
@@ -252,7 +250,8 @@ impl<'h, O: Observer> Shelves<'h, O> {
                 std::mem::swap(&mut shelf.waiting, batch);
             }
         }
-        self.most = (TOGETHER * open).clamp(TOGETHER_LEAST, TOGETHER_MOST);
+        // In powers of two: batches that grow in small steps leave holes in memory.
+        self.most = (TOGETHER * open).next_power_of_two().clamp(TOGETHER_LEAST, TOGETHER_MOST);
         // Some shelves receive more packets than others.
         self.batches.iter_mut().for_each(|batch| batch.reserve(self.most / SHELVES * 5 / 4));
         (self.packets, self.new) = (0, 0);

@@ -33,22 +33,21 @@ pub(super) const CANDIDATES: &[Candidate] = &[
 ];
 
 thread_local! {
-    static RESOLVED: OnceCell<Rc<Vec<(&'static str, Resolved)>>> = const { OnceCell::new() };
+    static RESOLVED: OnceCell<Rc<Vec<Option<Resolved>>>> = const { OnceCell::new() };
 }
 
-/// The candidates that the core provides.
-fn resolved() -> Rc<Vec<(&'static str, Resolved)>> {
+/// The candidates; None where the core does not provide one.
+fn resolved() -> Rc<Vec<Option<Resolved>>> {
     RESOLVED.with(|cell| cell.get_or_init(|| Rc::new(resolve_all())).clone())
 }
 
-fn resolve_all() -> Vec<(&'static str, Resolved)> {
-    let resolve = |&(name, policy, host, params): &Candidate| {
+fn resolve_all() -> Vec<Option<Resolved>> {
+    let resolve = |&(_, policy, host, params): &Candidate| {
         let params = params.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
         let host = host.map(str::to_owned);
-        let choice = PolicyChoice { params, host, ..PolicyChoice::new(policy) };
-        Some((name, choice.resolve().ok()?))
+        PolicyChoice { params, host, ..PolicyChoice::new(policy) }.resolve().ok()
     };
-    CANDIDATES.iter().filter_map(resolve).collect()
+    CANDIDATES.iter().map(resolve).collect()
 }
 
 /// An ACK that the policy would have sent.
@@ -69,21 +68,35 @@ pub struct Score {
     pub is_fitted: bool,
 }
 
+/// What the policy does since the receiver's last ACK.
+#[derive(Clone, Copy)]
+enum Stand {
+    /// It would have sent an ACK.
+    Fired(Fire),
+    /// It waits until then; [`NEVER_NS`]: for data.
+    Waits(u64),
+}
+
+const WAITS_FOR_DATA: Stand = Stand::Waits(NEVER_NS);
+
 #[derive(Clone)]
 pub(super) struct Follower {
-    pub name: &'static str,
-    place: usize,
-    conn: Conn,
-    deadline_ns: u64,
-    fired: Option<Fire>,
-    score: Score,
+    /// Index in [`CANDIDATES`].
+    place: u8,
     /// Number of the receiver's random values learnt from its ACKs.
     learnt: u8,
+    acks: u32,
+    explained: u32,
+    stand: Stand,
+    conn: Conn,
 }
+
+// Each direction with data has one for each candidate.
+const _: () = assert!(std::mem::size_of::<Follower>() <= 272);
 
 impl std::fmt::Debug for Follower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {:?}", self.name, self.score)
+        write!(f, "{} {:?}", self.name(), self.score())
     }
 }
 
@@ -94,63 +107,79 @@ fn start(random: u32) -> Event {
 }
 
 pub(super) fn followers() -> Vec<Follower> {
-    let follower = |(place, (name, resolved)): (usize, &(&'static str, Resolved))| Follower {
-        name,
-        place,
+    let follower = |(place, resolved): (u8, &Option<Resolved>)| {
         // The random value is unknown: assume the longest wait until ACKs show it.
-        conn: resolved.connect(&start(u32::MAX)),
-        deadline_ns: NEVER_NS,
-        fired: None,
-        score: Score::default(),
-        learnt: 0,
+        let conn = resolved.as_ref()?.connect(&start(u32::MAX));
+        Some(Follower { place, learnt: 0, acks: 0, explained: 0, stand: WAITS_FOR_DATA, conn })
     };
-    resolved().iter().enumerate().map(follower).collect()
+    let resolved = resolved();
+    let mut followers = Vec::with_capacity(resolved.len());
+    followers.extend((0..).zip(resolved.iter()).filter_map(follower));
+    followers
 }
 
 impl Follower {
+    /// Label in verdicts.
+    pub fn name(&self) -> &'static str {
+        CANDIDATES[usize::from(self.place)].0
+    }
+
     /// Lets the policy's timer expire up to `until_ns`; the fields in `around` have not changed
     /// since.
     pub fn expire(&mut self, until_ns: u64, around: &Event, number: u64) {
-        while self.fired.is_none() && self.deadline_ns <= until_ns {
-            let event = Event { kind: EventKind::Deadline, now_ns: self.deadline_ns, ..*around };
-            self.deadline_ns = NEVER_NS;
-            self.decide(&event, number);
+        while let Stand::Waits(deadline_ns) = self.stand {
+            if deadline_ns > until_ns {
+                return;
+            }
+            self.stand = WAITS_FOR_DATA;
+            self.decide(&Event { kind: EventKind::Deadline, now_ns: deadline_ns, ..*around }, number);
         }
     }
 
     /// Passes an event to the policy. `number`: acknowledgment number of an ACK that leaves now.
     pub fn decide(&mut self, event: &Event, number: u64) {
-        match self.conn.decide(event).action {
-            Action::SendNow => {
-                self.deadline_ns = NEVER_NS;
-                self.fired.get_or_insert(Fire { time_ns: event.now_ns, number });
-            }
-            Action::WaitUntil(deadline_ns) => self.deadline_ns = deadline_ns,
-            Action::Nothing => self.deadline_ns = NEVER_NS,
+        let action = self.conn.decide(event).action;
+        if let Stand::Waits(_) = self.stand {
+            self.stand = match action {
+                Action::SendNow => Stand::Fired(Fire { time_ns: event.now_ns, number }),
+                Action::WaitUntil(deadline_ns) => Stand::Waits(deadline_ns),
+                Action::Nothing => WAITS_FOR_DATA,
+            };
+        }
+    }
+
+    /// Passes a read right after its data, unless it changes nothing.
+    pub fn read(&mut self, event: &Event, number: u64) {
+        let left_bytes = event.wnd_bytes.saturating_sub(event.unacked_bytes);
+        // A promised ACK stays promised.
+        if self.fired().is_none() && self.conn.read_is_news(left_bytes, event.wnd_max_bytes, true) {
+            self.decide(event, number);
         }
     }
 
     /// The ACK that the policy would have sent since the receiver's last.
     pub fn fired(&self) -> Option<Fire> {
-        self.fired
+        match self.stand {
+            Stand::Fired(fire) => Some(fire),
+            Stand::Waits(_) => None,
+        }
     }
 
     /// Tells the policy that the receiver's ACK left.
     pub fn acked(&mut self, sent: &Event) {
-        self.fired = None;
-        self.deadline_ns = match self.conn.decide(sent).action {
-            Action::WaitUntil(deadline_ns) => deadline_ns,
-            Action::SendNow | Action::Nothing => NEVER_NS,
+        self.stand = match self.conn.decide(sent).action {
+            Action::WaitUntil(deadline_ns) => Stand::Waits(deadline_ns),
+            Action::SendNow | Action::Nothing => WAITS_FOR_DATA,
         };
     }
 
     pub fn count(&mut self, explained: bool) {
-        self.score.acks += 1;
-        self.score.explained += u32::from(explained);
+        self.acks += 1;
+        self.explained += u32::from(explained);
     }
 
     pub fn score(&self) -> Score {
-        Score { is_fitted: self.learnt > 1, ..self.score }
+        Score { acks: self.acks, explained: self.explained, is_fitted: self.learnt > 1 }
     }
 
     /// Fits the random value that some receivers draw when a connection starts, and that only their
@@ -160,12 +189,11 @@ impl Follower {
             return;
         }
         self.learnt += 1;
-        if let Some((_, resolved)) = resolved().get(self.place) {
+        if let Some(Some(resolved)) = resolved().get(usize::from(self.place)) {
             self.conn = resolved.connect(&start(random));
         }
-        self.deadline_ns = NEVER_NS;
-        self.fired = None;
+        self.stand = WAITS_FOR_DATA;
         // The ACK used for fitting does not count against the policy.
-        self.score.acks -= 1;
+        self.acks -= 1;
     }
 }

@@ -86,7 +86,10 @@ pub struct Acking {
 /// Watches the ACKs for one half.
 #[derive(Debug, Default)]
 pub struct Watch {
-    report: Acking,
+    /// As in [`Acking`].
+    segments: Distribution,
+    newest_ns: Distribution,
+    oldest_ns: Distribution,
     arrivals: Arrivals,
     reassembly: Reassembly,
     habits: Habits,
@@ -124,9 +127,9 @@ impl Observer for Watch {
         }
         if ack.kind == AckKind::Advancing && !ack.is_recovery {
             if let (Some(newest_ns), Some(oldest_ns)) = (ack.newest_ns, ack.oldest_ns) {
-                self.report.segments.record(ack.segments.into());
-                self.report.newest_ns.record(newest_ns);
-                self.report.oldest_ns.record(oldest_ns);
+                self.segments.record(ack.segments.into());
+                self.newest_ns.record(newest_ns);
+                self.oldest_ns.record(oldest_ns);
             }
         }
         if ack.kind != AckKind::Old {
@@ -137,28 +140,34 @@ impl Observer for Watch {
         self.follow(step, ack);
     }
 
-    fn finish(mut self, end: &End) -> Acking {
-        self.report.habits = self.habits.finish(end);
-        let stretched = self.report.habits.stretch_acks;
-        (self.report.thinning, self.report.thinned_by) =
-            self.thinning.finish(is_at_host(end.distance_ns[1]), stretched);
-        let is_thinned = match self.report.thinned_by {
+    fn finish(self, end: &End) -> Acking {
+        let habits = self.habits.finish(end);
+        let is_near = is_at_host(end.distance_ns[1]);
+        let (thinning, thinned_by) = self.thinning.finish(is_near, habits.stretch_acks);
+        let is_thinned = match thinned_by {
             Thinner::Path => Some(true),
             // A driver's ACKs are thinned below a capture at its own host.
-            Thinner::Receiver if !is_at_host(end.distance_ns[1]) => Some(false),
+            Thinner::Receiver if !is_near => Some(false),
             Thinner::Receiver | Thinner::None | Thinner::NotVisible => None,
         };
-        self.report.system = self.systems.finish(end.distance_ns[1], is_thinned);
         let features = AckFeatures {
-            scores: self.followers.iter().map(|f| (f.name, f.score())).collect(),
-            advancing: self.report.segments.samples(),
-            window_bound: self.report.habits.window_bound_acks,
+            scores: self.followers.iter().map(|f| (f.name(), f.score())).collect(),
+            advancing: self.segments.samples(),
+            window_bound: habits.window_bound_acks,
             is_answered: end.is_answered,
             has_data: end.first.is_some_and(|first| end.nxt > first + 1),
             distance_ns: end.distance_ns[1],
         };
-        self.report.verdict = judge(&features);
-        self.report
+        Acking {
+            segments: self.segments,
+            newest_ns: self.newest_ns,
+            oldest_ns: self.oldest_ns,
+            habits,
+            system: self.systems.finish(end.distance_ns[1], is_thinned),
+            thinning,
+            thinned_by,
+            verdict: judge(&features),
+        }
     }
 }
 
@@ -202,7 +211,9 @@ impl Watch {
             && ack.unseen_bytes == 0
             && !answer.arrivals.is_empty();
         let sent = self.event(EventKind::AckSent, answer.time_ns, window_bytes);
-        self.expire(answer.time_ns + answer.tolerance_ns, &sent);
+        for follower in &mut self.followers {
+            follower.expire(answer.time_ns + answer.tolerance_ns, &sent, self.reassembly.rcv_nxt);
+        }
         if is_scored {
             self.judged += 1;
             self.habits.answered(step, ack, answer.is_late(), answer.since_oldest_ns());
@@ -231,8 +242,7 @@ impl Watch {
         let least_ns = step.least_ns[step.from].unwrap_or(0);
         let is_near = self.is_near;
         let shift_ns = if is_near { 0 } else { step.distance_ns[step.from].unwrap_or(least_ns) };
-        let prompt_ns =
-            self.report.newest_ns.min().map_or(PROMPT_MOST_NS, |ns| PROMPT_NS + PROMPT_TIMES * ns);
+        let prompt_ns = self.newest_ns.min().map_or(PROMPT_MOST_NS, |ns| PROMPT_NS + PROMPT_TIMES * ns);
         let prompt_ns = prompt_ns.min(PROMPT_MOST_NS);
         let mut last_ns = self.last_ns;
         for arrival in &mut arrivals {
@@ -253,7 +263,7 @@ impl Watch {
         for (i, arrival) in answer.arrivals.iter().enumerate() {
             let at_ns = arrival.time_ns;
             let before = self.event(EventKind::Data, at_ns, window_bytes);
-            self.expire(at_ns.saturating_sub(1), &before);
+            let before_nxt = self.reassembly.rcv_nxt;
             let payload = clamp(arrival.end - arrival.start) - u32::from(arrival.is_fin);
             let each = payload / u32::from(arrival.segments);
             self.rcv_mss_bytes = self.rcv_mss_bytes.max(each).max(1);
@@ -271,10 +281,17 @@ impl Watch {
             ] {
                 event.flags |= if is_set { bit } else { 0 };
             }
-            self.take(&event);
-            if unread_bytes == 0 && matches!(seq, Seq::In | Seq::Fills) {
-                let read = Event { kind: EventKind::AppRead, seq: Seq::In, unread_bytes: 0, ..event };
-                self.take(&Event { flags: event.flags & flag::HOLE_OPEN, ..read });
+            let flags = event.flags & flag::HOLE_OPEN;
+            let read = Event { kind: EventKind::AppRead, seq: Seq::In, unread_bytes: 0, flags, ..event };
+            let is_read = unread_bytes == 0 && matches!(seq, Seq::In | Seq::Fills);
+            let rcv_nxt = self.reassembly.rcv_nxt;
+            // One after the other, each stays in the processor's first cache for all events.
+            for follower in &mut self.followers {
+                follower.expire(at_ns.saturating_sub(1), &before, before_nxt);
+                follower.decide(&event, rcv_nxt);
+                if is_read {
+                    follower.read(&read, rcv_nxt);
+                }
             }
         }
     }
@@ -295,18 +312,6 @@ impl Watch {
         event
     }
 
-    fn take(&mut self, event: &Event) {
-        for follower in &mut self.followers {
-            follower.decide(event, self.reassembly.rcv_nxt);
-        }
-    }
-
-    fn expire(&mut self, until_ns: u64, around: &Event) {
-        for follower in &mut self.followers {
-            follower.expire(until_ns, around, self.reassembly.rcv_nxt);
-        }
-    }
-
     fn score(&mut self, answer: &Answer) {
         let (late, area_ns) = (answer.is_late(), answer.area_ns());
         let waits = answer.since_newest_ns() > REACTION_NS;
@@ -324,7 +329,7 @@ impl Watch {
             });
             follower.count(explained);
             if waits && !explained {
-                match follower.name {
+                match follower.name() {
                     "bsd" if late => follower.learn(phase(answer.time_ns), 1),
                     "dynamic" if is_near && self.draws_ns.len() < DRAWS => {
                         self.draws_ns.push(area_ns);

@@ -108,12 +108,14 @@ impl Follow for Plotting<'_> {
 
     fn packets<'p>(&mut self, case: &mut Self::Case, segments: impl Iterator<Item = Segment<'p>>) {
         let Case { flow, places } = &mut **case;
+        let mut steps = Vec::with_capacity(1);
         for segment in segments {
-            flow.add(&segment, |step| {
+            flow.add(&segment, &mut steps);
+            for step in steps.drain(..) {
                 for &place in &*places {
-                    self.recorders[place].add(segment.sacks, step, self.wanted[place].of);
+                    self.recorders[place].add(segment.sacks, &step, self.wanted[place].of);
                 }
-            });
+            }
         }
     }
 
