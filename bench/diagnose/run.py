@@ -101,6 +101,8 @@ def run(options, capture, programs):
         if len(texts[what]) > 1:
             sys.exit(f"{what}: two threads find something else than one")
     found = json.loads(texts["statistics"].pop())
+    if found["cut_connections"] or found["left_out_connections"]:
+        sys.exit("more connections than a diagnosis follows and keeps: not all are counted")
     if found != json.loads(texts["diagnosis"].pop()):
         sys.exit("the diagnosis counts something else than the statistics")
     two_s = min(wall_s_of_two(sides["diagnosis"][0]) for _ in range(options.rounds))

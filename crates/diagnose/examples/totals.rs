@@ -34,9 +34,12 @@ fn show<H>(
     let diagnosis = diagnosis?;
     let halves = || diagnosis.connections.iter().flat_map(|c| &c.halves).map(of);
     println!(
-        "{{\"packets\": {}, \"connections\": {}, \"retransmissions\": {}, \"rtt_samples\": {}}}",
+        "{{\"packets\": {}, \"connections\": {}, \"cut_connections\": {}, \"left_out_connections\": {}, \
+         \"retransmissions\": {}, \"rtt_samples\": {}}}",
         diagnosis.notes.tcp_packets,
         diagnosis.connections.len(),
+        diagnosis.cut_connections,
+        diagnosis.left_out.connections,
         halves().map(|(counts, _)| counts.sent.retransmissions.total()).sum::<u64>(),
         halves().map(|(_, rtt)| rtt.data_ns.samples()).sum::<u64>(),
     );

@@ -17,6 +17,6 @@ pub struct Effort {
 
 impl Default for Effort {
     fn default() -> Self {
-        Effort { threads: NonZeroUsize::MIN, open_most: 1 << 13, kept_most: 10_000 }
+        Effort { threads: NonZeroUsize::MIN, open_most: 10 << 10, kept_most: 10_000 }
     }
 }

@@ -637,6 +637,52 @@ fn what_is_left_out_is_counted_and_worth_less() {
     }
 }
 
+/// As many as bench/diagnose has, with so many packets that some are followed when all are open.
+#[test]
+fn ten_thousand_open_connections_are_followed_and_kept_whole() {
+    const CONNECTIONS: u16 = 10_000;
+    const ACKED: u32 = 14;
+    let mut writer = PcapWriter::new(link::RAW, PcapStyle { nanoseconds: true, ..PcapStyle::default() });
+    let mut put = |at_ms: u32, is_data: bool, segment: u32| {
+        let seq = SEQ.wrapping_add(1000 * segment);
+        for port in 0..CONNECTIONS {
+            let [mut a, b] = endpoints();
+            a.set_port(1000 + port);
+            let packet = match is_data {
+                true => TcpPacket::new(a, b, seq, PEER_SEQ, 1000),
+                false => TcpPacket::new(b, a, PEER_SEQ, seq, 0),
+            };
+            writer.tcp(START_NS + u64::from(at_ms) * MS + u64::from(port) * 1000, &packet.flags(ACK));
+        }
+    };
+    for segment in 0..ACKED {
+        put(40 * segment, true, segment);
+        put(40 * segment + 20, false, segment + 1);
+    }
+    put(40 * ACKED, true, ACKED);
+    put(40 * ACKED + 500, true, ACKED);
+    let bytes = writer.into_bytes();
+    let (options, effort) = (ReadOptions::default(), Effort::default());
+    let source = || [Source::reader(&bytes[..], "made")];
+    let each = vec![(1, u64::from(ACKED)); CONNECTIONS.into()];
+
+    let found = diagnose(source(), &options, &effort).expect("readable");
+    assert_eq!((found.cut_connections, found.left_out), (0, LeftOut::default()));
+    let again_and_rtts = found.connections.iter().map(|c| {
+        let sender = &c.halves[usize::from(c.endpoints[1].port() != 80)];
+        (sender.counts.sent.retransmissions.total(), sender.rtt.data_ns.samples())
+    });
+    assert_eq!(again_and_rtts.collect::<Vec<_>>(), each);
+
+    let found = statistics(source(), &options, &effort).expect("readable");
+    assert_eq!((found.cut_connections, found.left_out), (0, LeftOut::default()));
+    let again_and_rtts = found.connections.iter().map(|c| {
+        let sender = &c.halves[usize::from(c.endpoints[1].port() != 80)];
+        (sender.counts.sent.retransmissions.total(), sender.rtt.data_ns.samples())
+    });
+    assert_eq!(again_and_rtts.collect::<Vec<_>>(), each);
+}
+
 fn bytes_of(half: &ackwise_diagnose::Half) -> u64 {
     half.counts.sent.new_bytes + half.counts.acks.missed_bytes
 }

@@ -131,7 +131,7 @@ def notes(diagnosis: Document) -> Iterator[str]:
         )
     if diagnosis["cut_connections"]:
         yield (
-            f"{counted(diagnosis['cut_connections'], 'connection')} ended early, idle while 8192 "
+            f"{counted(diagnosis['cut_connections'], 'connection')} ended early, idle while 10240 "
             "others were open; if packets followed, they count as another connection"
         )
     yield from _others(diagnosis, _HIDING)
