@@ -90,17 +90,19 @@ impl<O: Observer> Flow<O> {
         }
     }
 
-    /// Passes packets through both halves, and their steps to the observers.
-    pub fn follow<'p>(&mut self, segments: impl Iterator<Item = Segment<'p>>) {
-        let mut steps = Vec::with_capacity(WATCHED);
+    /// Passes packets through both halves, and their steps to the observers. `steps` is empty before
+    /// and after.
+    pub fn follow<'p>(&mut self, segments: impl Iterator<Item = Segment<'p>>, steps: &mut Vec<Step>) {
+        steps.reserve_exact(WATCHED);
         for segment in segments {
-            self.add(&segment, &mut steps);
+            self.add(&segment, steps);
             if steps.len() == WATCHED {
-                self.watch(&steps);
+                self.watch(steps);
                 steps.clear();
             }
         }
-        self.watch(&steps);
+        self.watch(steps);
+        steps.clear();
     }
 
     fn watch(&mut self, steps: &[Step]) {

@@ -17,6 +17,7 @@ use crate::lately::Lately;
 use crate::observer::Observer;
 use crate::observers::All;
 use crate::report::{Connection, Ending};
+use crate::step::Step;
 use crate::table::{Arrive, Follow, Idle, Name, Table};
 use std::hash::BuildHasher;
 use std::num::NonZeroUsize;
@@ -81,8 +82,8 @@ struct Shelf<O: Observer> {
 
 impl<O: Observer> Default for Shelf<O> {
     fn default() -> Self {
-        let flows = Flows { over: Vec::new() };
-        Shelf { waiting: Batch::default(), table: Some(Table::new(flows)), is_last: false, lets_go: None }
+        let table = Some(Table::new(Flows::default()));
+        Shelf { waiting: Batch::default(), table, is_last: false, lets_go: None }
     }
 }
 
@@ -99,7 +100,7 @@ impl<O: Observer> Shelf<O> {
         }
         let cut = self.lets_go.take().map_or(0, |idle| table.let_go(idle));
         self.waiting.drain(|key, burst| table.add(key, burst));
-        let mut over = std::mem::take(&mut table.follow().over);
+        let Flows { mut over, .. } = std::mem::take(table.follow());
         if self.is_last {
             over.extend(self.table.take().into_iter().flat_map(|table| table.finish().over));
         }
@@ -115,6 +116,14 @@ const _: () = assert!(std::mem::size_of::<Flow<All>>() <= 10_240);
 struct Flows<O: Observer> {
     // A connection takes kilobytes: move a box instead.
     over: Vec<Box<Connection<O::Report>>>,
+    /// Steps on their way to the observers, in the same place for all connections of a batch.
+    steps: Vec<Step>,
+}
+
+impl<O: Observer> Default for Flows<O> {
+    fn default() -> Self {
+        Flows { over: Vec::new(), steps: Vec::new() }
+    }
 }
 
 impl<O: Observer> Follow for Flows<O> {
@@ -125,7 +134,7 @@ impl<O: Observer> Follow for Flows<O> {
     }
 
     fn packets<'p>(&mut self, case: &mut Self::Case, segments: impl Iterator<Item = Segment<'p>>) {
-        case.follow(segments);
+        case.follow(segments, &mut self.steps);
     }
 
     fn over(&mut self, case: Self::Case, ending: Ending) {
