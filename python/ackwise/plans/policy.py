@@ -60,8 +60,8 @@ def _range(param: Parameter) -> str:
 
 
 def check_in_kernel(name: str, where: str) -> None:
-    """InputError for a rival, which no kernel has."""
-    if find(name, where)["kind"] == "rival":
+    """InputError for a rival, which no kernel has. A kernel may have policies that we do not."""
+    if name in groups()[RIVALS]:
         raise InputError(
             f"{where}: {quoted(name)} is the rule of another stack, which no kernel has; use the "
             "simulator"
