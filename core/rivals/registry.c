@@ -18,14 +18,3 @@ const struct aw_policy *aw_rival_at(aw_u32 index)
 {
 	return index < sizeof(rivals) / sizeof(rivals[0]) ? rivals[index] : NULL;
 }
-
-const struct aw_policy *aw_rival_find(const char *name)
-{
-	const struct aw_policy *policy;
-	aw_u32 i;
-
-	for (i = 0; (policy = aw_rival_at(i)); i++)
-		if (aw_same_text(policy->name, name))
-			return policy;
-	return NULL;
-}

@@ -8,8 +8,7 @@
 
 #include <ackwise/policy.h>
 
-/* The list, rivals.def: by index, by name; NULL when there is none. */
+/* The list, rivals.def; NULL past its end. */
 const struct aw_policy *aw_rival_at(aw_u32 index);
-const struct aw_policy *aw_rival_find(const char *name);
 
 #endif /* ACKWISE_RIVALS_H */

@@ -21,11 +21,22 @@ static inline aw_u32 listed_count(void)
 	return count;
 }
 
+static inline const struct aw_policy *rival_find(const char *name)
+{
+	const struct aw_policy *policy;
+	aw_u32 i;
+
+	for (i = 0; (policy = aw_rival_at(i)); i++)
+		if (aw_same_text(policy->name, name))
+			return policy;
+	return NULL;
+}
+
 static inline const struct aw_policy *listed_find(const char *name)
 {
 	const struct aw_policy *policy = aw_policy_find(name);
 
-	return policy ? policy : aw_rival_find(name);
+	return policy ? policy : rival_find(name);
 }
 
 #endif /* ACKWISE_TEST_LISTED_H */

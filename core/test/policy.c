@@ -119,7 +119,7 @@ static void lists_sound_policies(void)
 	CHECK(!aw_policy_at(aw_policy_count()) && !aw_rival_at(i), "past the end");
 	CHECK(!listed_find("ever") && !listed_find("everyx") && !listed_find(""),
 	      "no prefixes");
-	CHECK(aw_rival_find("xnu") && !aw_policy_find("xnu") && !aw_rival_find("every"),
+	CHECK(rival_find("xnu") && !aw_policy_find("xnu") && !rival_find("every"),
 	      "rivals are no policies of ours");
 	CHECK(aw_policy_validate(&aw_policy_template) == 0, "template");
 }

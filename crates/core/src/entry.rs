@@ -90,7 +90,6 @@ extern "C" {
     fn aw_policy_at(index: u32) -> *const RawPolicy;
     fn aw_policy_find(name: *const c_char) -> *const RawPolicy;
     fn aw_rival_at(index: u32) -> *const RawPolicy;
-    fn aw_rival_find(name: *const c_char) -> *const RawPolicy;
     fn aw_policy_validate(policy: *const RawPolicy) -> c_int;
     fn aw_params_init(params: *const RawParam, count: u32, p: *mut RawParams);
 }
@@ -168,10 +167,8 @@ impl Policy {
     pub fn find(name: &str) -> Option<Policy> {
         let text = CString::new(name).ok()?;
         // SAFETY: a valid string in, NULL or constant data out.
-        let listed = unsafe { aw_policy_find(text.as_ptr()).as_ref() };
-        // SAFETY: as above.
-        let listed = listed.or_else(|| unsafe { aw_rival_find(text.as_ptr()).as_ref() }).map(Policy);
-        listed.or_else(|| added().into_iter().find(|policy| policy.name() == name))
+        let listed = unsafe { aw_policy_find(text.as_ptr()).as_ref() }.map(Policy);
+        listed.or_else(|| Policy::rivals().chain(added()).find(|policy| policy.name() == name))
     }
 
     /// Adds a policy to the list, until the process ends. Err, in words, if it breaks a rule of
