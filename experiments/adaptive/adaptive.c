@@ -38,7 +38,6 @@
  */
 #include <ackwise/policy.h>
 
-#define ACKS_PER_FLIGHT AW_ACKS_PER_FLIGHT
 #define GAP_SPACINGS 4
 #define CALM_ACKS 1000
 #define RETRY_RTTS 16
@@ -80,10 +79,16 @@ static aw_u64 gap_ns(const struct aw_seen *seen)
 	return GAP_SPACINGS * aw_div64(round_ns * seen->mss_bytes, seen->flight_bytes);
 }
 
+/* Without arrivals for so long, none is on its way. */
+static aw_u64 pause_ns(const struct aw_seen *seen)
+{
+	return aw_max_u64(AW_NS_PER_MS, gap_ns(seen));
+}
+
 static aw_u64 wait_ns(const struct adaptive *s, const struct aw_seen *seen)
 {
 	aw_u64 queue_ns = (seen->rtt_us - s->rtt_min_us) * AW_NS_PER_US;
-	aw_u64 most_ns = rtt_ns(seen) / ACKS_PER_FLIGHT;
+	aw_u64 most_ns = rtt_ns(seen) / AW_ACKS_PER_FLIGHT;
 	aw_u64 base_ns = aw_min_u64(rtt_ns(seen) / 16,
 				    aw_max_u64(least_wait_ns(s), AW_NS_PER_MS));
 
@@ -143,14 +148,12 @@ static void note_stall(struct adaptive *s, const struct aw_seen *seen)
 
 static struct aw_order next_order(struct adaptive *s, const struct aw_seen *seen)
 {
-	aw_u64 bytes = seen->flight_bytes / ACKS_PER_FLIGHT;
+	aw_u64 bytes = seen->flight_bytes / AW_ACKS_PER_FLIGHT;
 
 	s->stock = !seen->rtt_us || !seen->flight_bytes || s->growing || s->ack_lost ||
 		   bytes < 2 * seen->mss_bytes;
 	if (!s->stock)
-		return aw_order(bytes,
-				aw_min_u64(wait_ns(s, seen),
-					   aw_max_u64(AW_NS_PER_MS, gap_ns(seen))));
+		return aw_order(bytes, aw_min_u64(wait_ns(s, seen), pause_ns(seen)));
 	if (s->stalls < STALLS || seen->flags & AW_SEEN_ON_DATA)
 		return aw_order(0, 0);
 	return aw_order(0, least_wait_ns(s));
@@ -159,27 +162,29 @@ static struct aw_order next_order(struct adaptive *s, const struct aw_seen *seen
 /* When the oldest data that waits has waited enough. */
 static aw_u64 end_ns(const struct adaptive *s, const struct aw_seen *seen)
 {
-	aw_u64 wait_until_ns = aw_add_ns(seen->first_ns, wait_ns(s, seen));
-	aw_u64 pause_ns = aw_max_u64(AW_NS_PER_MS, gap_ns(seen));
-
 	if (seen->unread_bytes >= seen->owed_bytes)
 		return aw_add_ns(seen->first_ns,
-				 aw_max_u64(rtt_ns(seen) / ACKS_PER_FLIGHT, UNREAD_NS));
-	return aw_min_u64(wait_until_ns, aw_add_ns(seen->last_ns, pause_ns));
+				 aw_max_u64(rtt_ns(seen) / AW_ACKS_PER_FLIGHT,
+					    UNREAD_NS));
+	return aw_min_u64(aw_add_ns(seen->first_ns, wait_ns(s, seen)),
+			  aw_add_ns(seen->last_ns, pause_ns(seen)));
 }
 
 static struct aw_order on_timeout(struct adaptive *s, const struct aw_seen *seen)
 {
+	aw_u64 until_ns;
+
 	if (s->stock) {
 		if (s->stalls < STALLS &&
 		    seen->now_ns - seen->last_ns > 2 * rtt_ns(seen))
 			s->late_ns = seen->now_ns;
 		return aw_now(AW_REASON_DELAY_TIMER);
 	}
-	if (end_ns(s, seen) <= seen->now_ns + AW_DELAY_MIN_NS)
+	until_ns = end_ns(s, seen);
+	if (until_ns <= seen->now_ns + AW_DELAY_MIN_NS)
 		return aw_now(AW_REASON_QUIET);
-	return aw_order(seen->flight_bytes / ACKS_PER_FLIGHT,
-			end_ns(s, seen) - seen->now_ns);
+	return aw_order(seen->flight_bytes / AW_ACKS_PER_FLIGHT,
+			until_ns - seen->now_ns);
 }
 
 static struct aw_order order(void *state, const struct aw_params *p,

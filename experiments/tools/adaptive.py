@@ -8,7 +8,7 @@
 
 A draw is a set of points and seeds: `tuning` is what constants may be chosen on; `judging` and
 `again` are run once, after they are final. Each policy has a sweep of its own, so that another one
-can be added. What counts as a miss is in docs/inside/adaptive.md, written before the first run.
+can be added. What counts as a miss is in docs/inside/adaptive.md, written before any judging.
 """
 
 import argparse
@@ -102,7 +102,7 @@ def points(rows: pd.DataFrame, policy: str) -> pd.DataFrame:
 
 
 def _unsure(rows: pd.DataFrame, where: list[str], policy: str, best: pd.Series) -> pd.Series:
-    """Half of the interval of (policy - KEPT * best) / best, of the seeds that both ran."""
+    """Half of the interval of (policy - best) / best, over the seeds."""
     wide = rows.set_index([*where, "run", "policy_is"])["goodput"].unstack("policy_is")
     half = {}
     for key, group in wide.groupby(level=where):
