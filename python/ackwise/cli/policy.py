@@ -172,13 +172,13 @@ def list_(loaded: bool, rivals: bool, as_json: bool) -> int:
     from rich.text import Text
 
     from ackwise import engine
-    from ackwise.plans.policy import RIVALS, groups
     from ackwise.results.console import Console
 
-    others = groups()[RIVALS]
-    listed = [p for p in engine.policies() if (p["name"] in others) == rivals]
+    every = engine.policies()
+    of_others = [p for p in every if p["kind"] == "rival"]
+    listed = of_others if rivals else [p for p in every if p["kind"] != "rival"]
     if as_json:
-        print(json.dumps(listed if rivals else engine.policies(), indent=2))
+        print(json.dumps(of_others if rivals else every, indent=2))
         return 0
     console = Console()
     wide = max(len(p["name"]) for p in listed)
@@ -189,9 +189,9 @@ def list_(loaded: bool, rivals: bool, as_json: bool) -> int:
             soft_wrap=True,
         )
     if not rivals:
+        names = ", ".join(p["name"] for p in of_others)
         console.print(
-            Text(f"of other stacks, `ackwise policy list --rivals`: {', '.join(others)}"),
-            soft_wrap=True,
+            Text(f"of other stacks, `ackwise policy list --rivals`: {names}"), soft_wrap=True
         )
     console.print(Text("`ackwise policy show NAME` shows parameters and source", style="dim"))
     return 0

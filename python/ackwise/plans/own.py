@@ -46,7 +46,7 @@ def add(spec: str, where: str) -> str:
             f"{said}: a policy has the name of its file: a lower-case letter, then at most 14 "
             "letters and digits; rename the file and its policy"
         )
-    if name in _added and _added[name] == file.resolve():
+    if _added.get(name) == file.resolve():
         return f"{name}{colon}{rest}"
     if name in (ALL, RIVALS) or any(entry["name"] == name for entry in engine.policies()):
         raise InputError(
