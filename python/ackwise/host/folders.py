@@ -111,16 +111,17 @@ def remove_tree_at(above: int, name: str) -> None:
     if not _is_folder(above, name):
         os.unlink(name, dir_fd=above)
         return
+    mount = _mount(above)
     with _opened(name, above) as top:
-        if _mount(top) == _mount(above):
-            _empty(top)
+        if _mount(top) == mount:
+            _empty(top, mount)
     os.rmdir(name, dir_fd=above)
 
 
-def _empty(top: int) -> None:
-    """Removes what is in an open folder, by moving folders up into it: however deep they are, one
-    of them is open at a time."""
-    mount, known = _mount(top), set(names(top))
+def _empty(top: int, mount: str) -> None:
+    """Removes what is in an open folder on this mount, by moving folders up into it: however deep
+    they are, one of them is open at a time."""
+    known = set(names(top))
     fresh = (name for name in map(str, itertools.count()) if name not in known)
     pending = sorted(known)
     while pending:
