@@ -37,7 +37,7 @@ const TOGETHER_LEAST: usize = 1 << 12;
 const TOGETHER_MOST: usize = 1 << 19;
 /// Maximum number of new connections in the packets that wait together, which bounds memory where
 /// each packet begins one.
-const NEW_MOST: usize = 1 << 12;
+const NEW_MOST: usize = 1 << 11;
 
 /// Runs `read` in this thread and follows in the given number of threads; returns the connections
 /// that are worth most.
