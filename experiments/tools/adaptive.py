@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Is `adaptive` the policy to switch on? The spaces of experiments/adaptive, run and judged.
 
-    python experiments/tools/adaptive.py run tuning DIR            all policies and the draft
+    python experiments/tools/adaptive.py run tuning DIR            all policies
     python experiments/tools/adaptive.py show DIR                  a row for each space
     python experiments/tools/adaptive.py show DIR --policy a3      the same of another policy
     python experiments/tools/adaptive.py show DIR --misses clean   and the points that miss
@@ -26,9 +26,9 @@ from ackwise.plans import own
 
 SPACES = Path(__file__).resolve().parents[1] / "adaptive"
 NAMES = sorted(p.stem for p in SPACES.glob("*.toml"))
-OURS = str(SPACES / "adaptive.c")
+ADAPTIVE = "adaptive"
 STOCK = ("linux", "every", "delayed", "delayed:segments=8")
-OTHERS = (*STOCK, "ratelimit", "dynamic", "greedy", "a3", "a3fewer", "csa3")
+ALL = (ADAPTIVE, *STOCK, "ratelimit", "dynamic", "greedy", "a3", "a3fewer", "csa3")
 DRAWS = {"tuning": 201, "judging": 301, "again": 401}
 COLUMNS = (
     *("space", "policy", "points", "99%", "unsure", "under 97%", "worst", "of linux", "ACKs"),
@@ -166,7 +166,7 @@ def asked() -> argparse.Namespace:
     one = commands.add_parser("run")
     one.add_argument("draw", choices=DRAWS)
     one.add_argument("folder", type=Path)
-    one.add_argument("--policy", action="append", help="or a C file; default: all, and the draft")
+    one.add_argument("--policy", action="append", help="or a C file; default: all")
     one.add_argument("--space", action="append", choices=NAMES)
     two = commands.add_parser("show")
     two.add_argument("folder", type=Path)
@@ -179,6 +179,6 @@ def asked() -> argparse.Namespace:
 if __name__ == "__main__":
     words = asked()
     if words.command == "run":
-        run(words.draw, words.folder, words.policy or [*OTHERS, OURS], words.space or NAMES)
+        run(words.draw, words.folder, words.policy or [*ALL], words.space or NAMES)
     else:
-        show(words.folder, words.policy or ["adaptive"], words.misses, words.holds)
+        show(words.folder, words.policy or [ADAPTIVE], words.misses, words.holds)

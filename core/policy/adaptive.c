@@ -2,12 +2,12 @@
 /*
  * adaptive: a few ACKs for each round trip, as many as the sender needs.
  *
- * Purpose: the one policy to switch on; nothing has to be set.  A draft: its constants
- *	come from the tuning draw alone (docs/inside/adaptive.md).
+ * Purpose: the one policy to switch on; nothing has to be set.
  * Formula: the order is { flight / 4, wait }, and a pause of the arrivals ends it:
- *		wait = RTT / 4               while nothing was lost
+ *		wait = RTT / 8               while nothing was lost
  *		       max(base, 3/8 queue)  after a loss
  *		       base                  while the sender pauses for ACKs
+ *		times price, RTT / 4 at most
  *		base  = 1 ms, but RTT / 64 at least and RTT / 16 at most
  *		queue = RTT - least RTT - 1 ms
  *		pause = 4 spacings, 1 ms at least; spacing = RTT MSS / flight
@@ -35,6 +35,10 @@
  *	10 ms for a reader: a busy one comes back sooner; stock waits for 40 ms.
  *	A quarter in a round trip: slow start doubles, HyStart++ still grows by half,
  *	    CUBIC by less.
+ *	RTT / 8 without loss: RTT / 4 makes 1% more retransmissions, RTT / 16 10%
+ *	    more ACKs.
+ *	The sweep: docs/inside/adaptive.md.
+ * Deviations: none.
  */
 #include <ackwise/policy.h>
 
@@ -45,6 +49,16 @@
 #define STALLS 2
 #define TICK_NS AW_NS_PER_MS
 #define UNREAD_NS (10 * AW_NS_PER_MS)
+
+enum { PRICE };
+
+/* clang-format off */
+static const struct aw_param params[] = {
+	[PRICE] = { "price_permille", "1/1000",
+		    "What an ACK costs, beside 1000 where neither processor nor uplink "
+		    "are short: data waits so much longer for it.", 1, 64000, 1000 },
+};
+/* clang-format on */
 
 struct adaptive {
 	aw_u64 careful_until_ns;
@@ -85,24 +99,28 @@ static aw_u64 pause_ns(const struct aw_seen *seen)
 	return aw_max_u64(AW_NS_PER_MS, gap_ns(seen));
 }
 
-static aw_u64 wait_ns(const struct adaptive *s, const struct aw_seen *seen)
+static aw_u64 fair_wait_ns(const struct adaptive *s, const struct aw_seen *seen)
 {
 	aw_u64 queue_ns = (seen->rtt_us - s->rtt_min_us) * AW_NS_PER_US;
-	aw_u64 most_ns = rtt_ns(seen) / AW_ACKS_PER_FLIGHT;
 	aw_u64 base_ns = aw_min_u64(rtt_ns(seen) / 16,
 				    aw_max_u64(least_wait_ns(s), AW_NS_PER_MS));
 
 	if (s->lossy) {
 		queue_ns -= aw_min_u64(queue_ns, TICK_NS);
-		return aw_min_u64(most_ns, aw_max_u64(base_ns, queue_ns * 3 / 8));
+		return aw_max_u64(base_ns, queue_ns * 3 / 8);
 	}
-	return seen->now_ns < s->careful_until_ns ? base_ns : most_ns;
+	return seen->now_ns < s->careful_until_ns ? base_ns : rtt_ns(seen) / 8;
+}
+
+static aw_u64 wait_ns(const struct adaptive *s, const struct aw_params *p,
+		      const struct aw_seen *seen)
+{
+	return aw_min_u64(rtt_ns(seen) / AW_ACKS_PER_FLIGHT,
+			  aw_div64(fair_wait_ns(s, seen) * p->value[PRICE], 1000));
 }
 
 static void note_round(struct adaptive *s, const struct aw_seen *seen)
 {
-	if (seen->rtt_us && (!s->rtt_min_us || seen->rtt_us < s->rtt_min_us))
-		s->rtt_min_us = seen->rtt_us;
 	if (seen->flight_bytes == s->flight_bytes)
 		return;
 	s->growing = !s->flight_bytes ||
@@ -146,31 +164,34 @@ static void note_stall(struct adaptive *s, const struct aw_seen *seen)
 	s->late_ns = 0;
 }
 
-static struct aw_order next_order(struct adaptive *s, const struct aw_seen *seen)
+static struct aw_order next_order(struct adaptive *s, const struct aw_params *p,
+				  const struct aw_seen *seen)
 {
 	aw_u64 bytes = seen->flight_bytes / AW_ACKS_PER_FLIGHT;
 
 	s->stock = !seen->rtt_us || !seen->flight_bytes || s->growing || s->ack_lost ||
 		   bytes < 2 * seen->mss_bytes;
 	if (!s->stock)
-		return aw_order(bytes, aw_min_u64(wait_ns(s, seen), pause_ns(seen)));
+		return aw_order(bytes, aw_min_u64(wait_ns(s, p, seen), pause_ns(seen)));
 	if (s->stalls < STALLS || seen->flags & AW_SEEN_ON_DATA)
 		return aw_order(0, 0);
 	return aw_order(0, least_wait_ns(s));
 }
 
 /* When the oldest data that waits has waited enough. */
-static aw_u64 end_ns(const struct adaptive *s, const struct aw_seen *seen)
+static aw_u64 end_ns(const struct adaptive *s, const struct aw_params *p,
+		     const struct aw_seen *seen)
 {
 	if (seen->unread_bytes >= seen->owed_bytes)
 		return aw_add_ns(seen->first_ns,
 				 aw_max_u64(rtt_ns(seen) / AW_ACKS_PER_FLIGHT,
 					    UNREAD_NS));
-	return aw_min_u64(aw_add_ns(seen->first_ns, wait_ns(s, seen)),
+	return aw_min_u64(aw_add_ns(seen->first_ns, wait_ns(s, p, seen)),
 			  aw_add_ns(seen->last_ns, pause_ns(seen)));
 }
 
-static struct aw_order on_timeout(struct adaptive *s, const struct aw_seen *seen)
+static struct aw_order on_timeout(struct adaptive *s, const struct aw_params *p,
+				  const struct aw_seen *seen)
 {
 	aw_u64 until_ns;
 
@@ -180,7 +201,7 @@ static struct aw_order on_timeout(struct adaptive *s, const struct aw_seen *seen
 			s->late_ns = seen->now_ns;
 		return aw_now(AW_REASON_DELAY_TIMER);
 	}
-	until_ns = end_ns(s, seen);
+	until_ns = end_ns(s, p, seen);
 	if (until_ns <= seen->now_ns + AW_DELAY_MIN_NS)
 		return aw_now(AW_REASON_QUIET);
 	return aw_order(seen->flight_bytes / AW_ACKS_PER_FLIGHT,
@@ -192,11 +213,12 @@ static struct aw_order order(void *state, const struct aw_params *p,
 {
 	struct adaptive *s = state;
 
-	(void)p;
+	if (seen->rtt_us && (!s->rtt_min_us || seen->rtt_us < s->rtt_min_us))
+		s->rtt_min_us = seen->rtt_us;
 	if (seen->why == AW_WHY_LIMIT)
 		return aw_now(AW_REASON_SEGMENT_COUNT);
 	if (seen->why == AW_WHY_TIMEOUT)
-		return on_timeout(s, seen);
+		return on_timeout(s, p, seen);
 	note_round(s, seen);
 	if (seen->flags & AW_SEEN_HOLE)
 		s->lossy = true;
@@ -204,13 +226,15 @@ static struct aw_order order(void *state, const struct aw_params *p,
 		note_gap(s, seen);
 	note_lost_ack(s, seen);
 	note_stall(s, seen);
-	return next_order(s, seen);
+	return next_order(s, p, seen);
 }
 
 const struct aw_policy aw_policy_adaptive = {
 	.name = "adaptive",
 	.summary = "a few ACKs for each round trip, as many as the sender needs",
 	.source = "docs/inside/adaptive.md",
+	.params = params,
+	.params_count = sizeof(params) / sizeof(params[0]),
 	.state_bytes = sizeof(struct adaptive),
 	.reads_arrivals = 1,
 	.order = order,
