@@ -157,10 +157,10 @@ static void note_stall(struct adaptive *s, const struct aw_seen *seen)
 	if (!s->late_ns || seen->first_ns == AW_NEVER_NS ||
 	    seen->first_ns <= s->late_ns)
 		return;
-	if (seen->first_ns - s->late_ns >= 2 * rtt_ns(seen))
-		s->stalls -= s->stalls > 0;
-	else
-		s->stalls += s->stalls < 2 * STALLS;
+	if (seen->first_ns - s->late_ns < 2 * rtt_ns(seen))
+		s->stalls = (aw_u8)aw_min_u32(s->stalls + 1u, 2 * STALLS);
+	else if (s->stalls)
+		s->stalls--;
 	s->late_ns = 0;
 }
 
@@ -170,7 +170,7 @@ static struct aw_order next_order(struct adaptive *s, const struct aw_params *p,
 	aw_u64 bytes = seen->flight_bytes / AW_ACKS_PER_FLIGHT;
 
 	s->stock = !seen->rtt_us || !seen->flight_bytes || s->growing || s->ack_lost ||
-		   bytes < 2 * seen->mss_bytes;
+		   bytes < 2 * (aw_u64)seen->mss_bytes;
 	if (!s->stock)
 		return aw_order(bytes, aw_min_u64(wait_ns(s, p, seen), pause_ns(seen)));
 	if (s->stalls < STALLS || seen->flags & AW_SEEN_ON_DATA)
