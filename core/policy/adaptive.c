@@ -164,8 +164,8 @@ static void note_stall(struct adaptive *s, const struct aw_seen *seen)
 	s->late_ns = 0;
 }
 
-static struct aw_order next_order(struct adaptive *s, const struct aw_params *p,
-				  const struct aw_seen *seen)
+static struct aw_order answer(struct adaptive *s, const struct aw_params *p,
+			      const struct aw_seen *seen)
 {
 	aw_u64 bytes = seen->flight_bytes / AW_ACKS_PER_FLIGHT;
 
@@ -226,7 +226,7 @@ static struct aw_order order(void *state, const struct aw_params *p,
 		note_gap(s, seen);
 	note_lost_ack(s, seen);
 	note_stall(s, seen);
-	return next_order(s, p, seen);
+	return answer(s, p, seen);
 }
 
 const struct aw_policy aw_policy_adaptive = {

@@ -330,7 +330,7 @@ def overrides(function: F) -> F:
         option(
             "--policy", type=POLICIES, metavar="NAME[:KEY=VALUE,...]", multiple=True,
             help="policy to run, `all` for every one, `rivals` for those of other stacks",
-            show_default="the plan's, or all",
+            show_default="the plan's, or linux and adaptive",
         ),
         option(
             "--baseline", type=POLICY, metavar="POLICY", help="policy to compare the others with",
@@ -359,6 +359,11 @@ def policies_of(given: Sequence[str], *, files: bool) -> "list[PolicyChoice]":
 
     named = [own.add(one, "--policy") if files and own.is_file(one) else one for one in given]
     return policy.parse_all(named or [policy.ALL], "--policy")
+
+
+def _usual(baseline: str | None) -> tuple[str, ...]:
+    """Stock, the policy to switch on, and what both shall be compared with."""
+    return tuple(dict.fromkeys(("linux", "adaptive", *filter(None, [baseline]))))
 
 
 def plan_of(
@@ -409,7 +414,7 @@ def plan_of(
             file="",
             links=named_links,
             workloads=named_workloads,
-            policies=policies_of(more.policy, files=policy_files),
+            policies=policies_of(more.policy or _usual(more.baseline), files=policy_files),
             baseline=more.baseline or "linux",
             runs=more.runs or 3,
             seed=1 if more.seed is None else more.seed,
