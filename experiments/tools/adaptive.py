@@ -5,6 +5,7 @@
     python experiments/tools/adaptive.py show DIR                  a row for each space
     python experiments/tools/adaptive.py show DIR --policy a3      the same of another policy
     python experiments/tools/adaptive.py show DIR --misses clean   and the points that miss
+    python experiments/tools/adaptive.py kernel DIR                on the lab's kernel, 15 links
 
 A draw is a set of points and seeds: `tuning` is what constants may be chosen on; `judging` and
 `again` are run once, after they are final. Each policy has a sweep of its own, so that another one
@@ -26,10 +27,13 @@ from ackwise.plans import own
 
 SPACES = Path(__file__).resolve().parents[1] / "adaptive"
 NAMES = sorted(p.stem for p in SPACES.glob("*.toml"))
+KERNEL = SPACES / "kernel"
+SENDERS = ("bulk", "reno-bulk", "bbr-bulk")
 ADAPTIVE = "adaptive"
 STOCK = ("linux", "every", "delayed", "delayed:segments=8")
 ALL = (ADAPTIVE, *STOCK, "ratelimit", "dynamic", "greedy", "a3", "a3fewer", "csa3")
 DRAWS = {"tuning": 201, "judging": 301, "again": 401}
+_COUNTED = ("goodput_bps", "acks", "segments_received", "retransmitted_segments")
 COLUMNS = (
     *("space", "policy", "points", "99%", "unsure", "under 97%", "worst", "of linux", "ACKs"),
     *("of fewest", "again", "more again", "p99 later", "segs/ACK"),
@@ -47,13 +51,47 @@ def run(draw: str, into: Path, policies: list[str], spaces: list[str]) -> None:
             spec = own.add(policy, "--policy") if own.is_file(policy) else policy
             told = text.replace('policies = ["linux"]', f'policies = ["{spec}"]')
             told = told.replace(f"draw_seed = {DRAWS['tuning']}", f"draw_seed = {DRAWS[draw]}")
-            with tempfile.TemporaryDirectory() as folder:
-                file = Path(folder) / f"{name}.toml"
-                file.write_text(told, encoding="utf-8")
-                with contextlib.redirect_stdout(io.StringIO()):
-                    code = main.main(["sweep", "run", str(file), str(into / name / spec)])
-            if code:
-                raise SystemExit(code)
+            _sweep(name, told, into / name / spec)
+
+
+def _sweep(name: str, text: str, into: Path, *more: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{name}.toml"
+        file.write_text(text, encoding="utf-8")
+        with contextlib.redirect_stdout(io.StringIO()):
+            code = main.main(["sweep", "run", str(file), str(into), *more])
+    if code:
+        raise SystemExit(code)
+
+
+def kernel(into: Path) -> None:
+    """A row for each link of experiments/adaptive/kernel and each sender, on the lab's kernel."""
+    parts = []
+    for file in sorted(KERNEL.glob("*.toml")):
+        text = file.read_text(encoding="utf-8")
+        for sender in SENDERS:
+            place = into / file.stem / sender
+            told = text.replace('workloads = ["bulk"]', f'workloads = ["{sender}"]')
+            _sweep(file.stem, told, place, "--on", "linux")
+            one = pd.read_parquet(place / "cells")
+            one["space"] = file.stem
+            parts.append(one[one.not_run == ""])
+    keys = ["space", "link", "point", "workload"]
+    rows = pd.concat(parts)
+    drawn = rows.space != "shipped"
+    rate, rtt = rows["link.down.rate_bps"] / 1e6, rows["rtt_ns"] / 1e6
+    told = rate.round(1).astype(str) + " Mbit/s, " + rtt.round(1).astype(str) + " ms"
+    rows.loc[drawn, "link"] = told[drawn]
+    means = rows.groupby([*keys, "policy"], observed=True).mean(numeric_only=True)
+    wide = means.unstack("policy")
+    for key, row in wide.iterrows():
+        stock, ours = ([row[name, policy] for name in _COUNTED] for policy in ("linux", ADAPTIVE))
+        figures = (
+            f"{stock[0] / 1e6:.1f}", f"{100 * ours[0] / stock[0]:.1f}",
+            f"{100 * (1 - ours[1] / stock[1]):.0f}", f"{ours[2] / ours[1]:.1f}",
+            f"{stock[3]:.0f}", f"{ours[3]:.0f}",
+        )  # fmt: skip
+        print(f"| {' | '.join((key[0], key[1], key[3], *figures))} |")
 
 
 def cells(folder: Path, holds: float = 0) -> pd.DataFrame:
@@ -173,12 +211,16 @@ def asked() -> argparse.Namespace:
     two.add_argument("--policy", action="append", help="default: adaptive")
     two.add_argument("--misses", choices=NAMES)
     two.add_argument("--holds", type=float, default=0, help="packets on the path and in its queue")
+    three = commands.add_parser("kernel")
+    three.add_argument("folder", type=Path)
     return parser.parse_args()
 
 
 if __name__ == "__main__":
     words = asked()
-    if words.command == "run":
+    if words.command == "kernel":
+        kernel(words.folder)
+    elif words.command == "run":
         run(words.draw, words.folder, words.policy or [*ALL], words.space or NAMES)
     else:
         show(words.folder, words.policy or [ADAPTIVE], words.misses, words.holds)

@@ -5,9 +5,10 @@ stock kernel has, and only what changes something: a command that merely looks i
 import re
 import shlex
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ackwise import plans
 from ackwise.diagnosis import advice, table
 from ackwise.diagnosis.live import lines
 from ackwise.diagnosis.live.lines import Row
@@ -17,13 +18,20 @@ from ackwise.errors import InputError, RunError, quoted
 from ackwise.gateway import model, settings
 from ackwise.gateway.settings import Access
 from ackwise.host import programs
-from ackwise.plans import units
+from ackwise.plans import policy, units
+from ackwise.results import compare
 
 _SYSCTL = re.compile(r'sysctl -w ([\w.]+)="?([^"]+?)"?')
 _SOMEWHERE = ("via GATEWAY dev DEVICE", "DEVICE")
 _WORLD = "1.1.1.1"  # a place beyond the uplink
 _ROUTER = "the router before the slowest link"
 _UPLINK = "the router before the uplink"
+_POLICY = "adaptive"
+_COUNTING = "ack-counting-bulk"
+_RUNS = 3
+_WORTH = 0.1  # a tenth of the ACKs, or of the goodput
+_LOSS = 0.02
+_SYSCTL_POLICY = "net.ipv4.tcp_ack_policy"
 ORDINARY_MSS_BYTES = 1448
 _BURST_BYTES = 16_000  # of tbf: ten packets, or what passes in one of the kernel's ticks
 _TICKS = 100  # a second, at least
@@ -109,6 +117,62 @@ def of_line(access: Access, device: str) -> Recommended:
             changes = "one connection can fill the line"
             return Recommended(finding, changes, "here", placed.line, placed.undo)
     return Recommended(useless, "The kernel's buffers can hold what such a line has in flight.")
+
+
+def of_link(spec: str, on_progress: Callable[[int, int], None]) -> Recommended:
+    """For a link of plans/links or a file: what `adaptive` would change, from runs in the
+    simulator. Raises InputError, RunError."""
+    link = plans.load_link(spec)
+    plan = plans.build(
+        title=link.name,
+        source="recommend",
+        file="",
+        links=[link],
+        workloads=[plans.load_workload(name) for name in ("bulk", _COUNTING)],
+        policies=policy.parse_all(["linux", _POLICY], "recommend"),
+        baseline="linux",
+        runs=_RUNS,
+        seed=1,
+        where="recommend",
+    )
+    usual, counting = (one.cells for one in compare.run(plan, on_progress=on_progress).tables)
+    stock, ours = usual
+    saved = 1 - _mean(ours, "acks") / max(1.0, _mean(stock, "acks"))
+    finding = (
+        f"{link.title}: a stock receiver sends an ACK for {_mean(stock, 'segments_per_ack'):.1f} "
+        f"segments; {_POLICY} would send {saved:.0%} fewer, at {_goodput(ours)} of goodput"
+    )
+    risk = (
+        f"with a sender that counts ACKs {_goodput(counting[1])} of goodput; segments sent again: "
+        f"{_mean(stock, 'retransmitted_segments'):.0f} before, "
+        f"{_mean(ours, 'retransmitted_segments'):.0f} with it ({_RUNS} runs in the simulator)"
+    )
+    gain = ours.goodput_change_percent
+    if gain is None or gain.low < -100 * _LOSS:
+        more = f"`ackwise compare --link {shlex.quote(spec)} --runs 20` tells more."
+        verdict = "It loses goodput" if ours.below_baseline else "Undecided: it may lose goodput"
+        return Recommended(finding, f"{verdict}; {risk}. {more}")
+    if saved < _WORTH and gain.low < 100 * _WORTH:
+        return Recommended(finding, f"Not worth a change; {risk}.")
+    placed = _placed(f"sysctl -w {_SYSCTL_POLICY}={_POLICY}", "", here=True)
+    if placed.line:
+        return Recommended(finding, risk, "the host that receives", placed.line, placed.undo)
+    if placed.already.startswith("This kernel has no"):
+        return Recommended(finding, f"{placed.already[:-1]}, which the series adds; {risk}.")
+    return Recommended(finding, f"It is in force here already; {risk}.")
+
+
+def _mean(cell: compare.Cell, metric: str) -> float:
+    found = cell.estimates[metric]
+    return found.mean if found else 0.0
+
+
+def _goodput(cell: compare.Cell) -> str:
+    change = cell.goodput_change_percent
+    if change is None:
+        return "an unknown share"
+    half = f"{change.ci95 or 0:.1f}"
+    return f"{change.mean:+.1f}%" + (f" ±{half}" if half != "0.0" else "")
 
 
 @dataclass(frozen=True)

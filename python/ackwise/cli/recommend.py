@@ -4,6 +4,7 @@
 import json
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 _WATCH_S = 3.0
 _TEXT = """\
-Says which one command of a stock system would help most, what it changes, why, and how to undo it.
+Says which one command of this system would help most, what it changes, why, and how to undo it.
 It changes nothing itself. The judgement is that of `ackwise diagnose` (--capture), `ackwise live`
-(--live) or `ackwise gateway model` (--down, --up); they say more.
+(--live), `ackwise gateway model` (--down, --up) or `ackwise compare` (--link); they say more.
 """
 _EXAMPLES = """\
 ackwise recommend --capture slow.pcap
 ackwise recommend --live                # while the slow transfer runs
 ackwise recommend --down 50mbit --up 5mbit --rtt 20ms
+ackwise recommend --link wifi           # ACK policies on a link, from runs in the simulator
 """
 _EXIT_CODES = """\
 0  there is something to type
@@ -46,7 +48,9 @@ _RATE = Quantity("RATE", 8_000, 10**12)
     option("--live", is_flag=True, help="this host's connections, for 3 s"),
     option("--down", "down_bps", type=_RATE, metavar="RATE", help="an access line: its downlink"),
     option("--up", "up_bps", type=_RATE, metavar="RATE", help="its uplink"),
-)
+    option("--link", type=options.LINK, metavar="NAME|FILE",
+           help="a link as in `ackwise compare`: whether its receivers should send fewer ACKs"),
+)  # fmt: skip
 @group(
     "Access line",
     option("--rtt", "rtt_ns", type=Quantity("TIME", 0, 60 * 10**9), metavar="TIME", default="20ms",
@@ -54,17 +58,17 @@ _RATE = Quantity("RATE", 8_000, 10**12)
     option("--interface", metavar="NAME", help="interface of the uplink",
            show_default="that of the default route"),
 )  # fmt: skip
-@others(options.AS_JSON)
+@others(options.AS_JSON, options.QUIET)
 def command(
-    capture: str | None, live: bool, down_bps: int | None, up_bps: int | None, rtt_ns: int,
-    interface: str | None, as_json: bool,
+    capture: str | None, live: bool, down_bps: int | None, up_bps: int | None, link: str | None,
+    rtt_ns: int, interface: str | None, as_json: bool, quiet: bool,
 ) -> int:  # fmt: skip
     """Exit code; raises InputError, RunError."""
     from ackwise import recommend
     from ackwise.gateway.settings import Access
 
-    options.one_of("--capture", "--live", "--down")
-    options.one_of("--capture", "--live", "--up")
+    options.one_of("--capture", "--live", "--link", "--down")
+    options.one_of("--capture", "--live", "--link", "--up")
     if down_bps is None:
         options.need(("--rtt", "--interface"), "--down and --up")
     if capture is not None:
@@ -72,13 +76,17 @@ def command(
     elif live:
         rights.keep_only()
         found = _of_live()
+    elif link is not None:
+        found = _of_link(link, quiet=quiet)
     elif (down_bps is None) != (up_bps is None):
         lacking = "--down" if down_bps is None else "--up"
         raise InputError(
             f"recommend: {lacking} is missing; give the line's rates in both directions"
         )
     elif down_bps is None or up_bps is None:
-        raise InputError("recommend: give --capture FILE, --live, or both --down and --up")
+        raise InputError(
+            "recommend: give --capture FILE, --live, --link NAME, or both --down and --up"
+        )
     else:
         found = recommend.of_line(Access(down_bps, up_bps, rtt_ns=rtt_ns), interface or "")
     if as_json:
@@ -101,6 +109,14 @@ def _of_capture(file: str) -> "Recommended":
     if worst is None:
         raise InputError(f"{file}: no connection carries data; capture a transfer, both directions")
     return recommend.of_transfer(worst)
+
+
+def _of_link(link: str, *, quiet: bool) -> "Recommended":
+    from ackwise import recommend
+    from ackwise.results.progress import progress_bar
+
+    with progress_bar(not quiet) as show:
+        return recommend.of_link(link, partial(show, "simulating"))
 
 
 def _of_live() -> "Recommended":
