@@ -4,7 +4,7 @@
  *
  * Purpose: the one policy to switch on; nothing has to be set.
  * Formula: the order is { flight / 4, wait }, and a pause of the arrivals ends it:
- *		wait = RTT / 8               while nothing was lost
+ *		wait = RTT / 4               while nothing was lost
  *		       max(base, 3/8 queue)  after a loss
  *		       base                  while the sender pauses for ACKs
  *		times price, RTT / 4 at most
@@ -14,8 +14,8 @@
  *	While the application has read nothing of what waits, an ACK would open no
  *	window: it waits for RTT / 4, 10 ms at least, or a read.
  *	The order is the host's own, { 0, 0 }, while the flight is not known or grows by
- *	a quarter in a round trip, below two segments for each ACK, and for 1000 ACKs
- *	after a segment that had been acknowledged: an ACK was lost.  If the sender
+ *	a quarter in a round trip, if wait is less than three spacings, and for 1000
+ *	ACKs after a segment that had been acknowledged: an ACK was lost.  If the sender
  *	waited for two of the host's delayed ACKs, these come after RTT / 64.
  * States:
  *
@@ -35,14 +35,15 @@
  *	10 ms for a reader: a busy one comes back sooner; stock waits for 40 ms.
  *	A quarter in a round trip: slow start doubles, HyStart++ still grows by half,
  *	    CUBIC by less.
- *	RTT / 8 without loss: RTT / 4 makes 1% more retransmissions, RTT / 16 10%
- *	    more ACKs.
+ *	Three spacings: stock acknowledges two segments together.  Below three, a timer
+ *	    makes more ACKs than that, and bursts that a short queue does not hold.
  *	The sweep: docs/inside/adaptive.md.
  * Deviations: none.
  */
 #include <ackwise/policy.h>
 
 #define GAP_SPACINGS 4
+#define STRETCH_SPACINGS 3
 #define CALM_ACKS 1000
 #define RETRY_RTTS 16
 #define RETRIES 8
@@ -86,17 +87,17 @@ static aw_u64 least_wait_ns(const struct adaptive *s)
 }
 
 /* Mean time between the segments of a flight; flight_bytes > 0. */
-static aw_u64 gap_ns(const struct aw_seen *seen)
+static aw_u64 spacing_ns(const struct aw_seen *seen)
 {
 	aw_u64 round_ns = aw_min_u64(rtt_ns(seen), 10 * AW_NS_PER_S);
 
-	return GAP_SPACINGS * aw_div64(round_ns * seen->mss_bytes, seen->flight_bytes);
+	return aw_div64(round_ns * seen->mss_bytes, seen->flight_bytes);
 }
 
 /* Without arrivals for so long, none is on its way. */
 static aw_u64 pause_ns(const struct aw_seen *seen)
 {
-	return aw_max_u64(AW_NS_PER_MS, gap_ns(seen));
+	return aw_max_u64(AW_NS_PER_MS, GAP_SPACINGS * spacing_ns(seen));
 }
 
 static aw_u64 fair_wait_ns(const struct adaptive *s, const struct aw_seen *seen)
@@ -109,7 +110,8 @@ static aw_u64 fair_wait_ns(const struct adaptive *s, const struct aw_seen *seen)
 		queue_ns -= aw_min_u64(queue_ns, TICK_NS);
 		return aw_max_u64(base_ns, queue_ns * 3 / 8);
 	}
-	return seen->now_ns < s->careful_until_ns ? base_ns : rtt_ns(seen) / 8;
+	return seen->now_ns < s->careful_until_ns ? base_ns
+						  : rtt_ns(seen) / AW_ACKS_PER_FLIGHT;
 }
 
 static aw_u64 wait_ns(const struct adaptive *s, const struct aw_params *p,
@@ -132,7 +134,8 @@ static void note_round(struct adaptive *s, const struct aw_seen *seen)
 static void note_gap(struct adaptive *s, const struct aw_seen *seen)
 {
 	if (s->growing || !seen->flight_bytes || seen->now_ns < s->careful_until_ns ||
-	    seen->gap_ns <= aw_max_u64(gap_ns(seen), least_wait_ns(s)))
+	    seen->gap_ns <=
+		    aw_max_u64(GAP_SPACINGS * spacing_ns(seen), least_wait_ns(s)))
 		return;
 	s->careful_until_ns =
 		aw_add_ns(seen->now_ns, (s->rtt_min_us * AW_NS_PER_US * RETRY_RTTS)
@@ -164,15 +167,21 @@ static void note_stall(struct adaptive *s, const struct aw_seen *seen)
 	s->late_ns = 0;
 }
 
+/* Would an order save ACKs, at no cost to the sender? */
+static bool may_stretch(const struct adaptive *s, const struct aw_params *p,
+			const struct aw_seen *seen)
+{
+	return seen->rtt_us && seen->flight_bytes && !s->growing && !s->ack_lost &&
+	       wait_ns(s, p, seen) >= STRETCH_SPACINGS * spacing_ns(seen);
+}
+
 static struct aw_order answer(struct adaptive *s, const struct aw_params *p,
 			      const struct aw_seen *seen)
 {
-	aw_u64 bytes = seen->flight_bytes / AW_ACKS_PER_FLIGHT;
-
-	s->stock = !seen->rtt_us || !seen->flight_bytes || s->growing || s->ack_lost ||
-		   bytes < 2 * (aw_u64)seen->mss_bytes;
+	s->stock = !may_stretch(s, p, seen);
 	if (!s->stock)
-		return aw_order(bytes, aw_min_u64(wait_ns(s, p, seen), pause_ns(seen)));
+		return aw_order(seen->flight_bytes / AW_ACKS_PER_FLIGHT,
+				aw_min_u64(wait_ns(s, p, seen), pause_ns(seen)));
 	if (s->stalls < STALLS || seen->flags & AW_SEEN_ON_DATA)
 		return aw_order(0, 0);
 	return aw_order(0, least_wait_ns(s));

@@ -3,7 +3,7 @@
 /* docs/inside/adaptive.md, and the head of policy/adaptive.c */
 #include "script.h"
 
-/* RTT / 64 and the usual timer are a millisecond; 100 segments are 0.64 ms apart, 8 are 8 ms. */
+/* RTT / 64 and the usual timer are a millisecond; 100 segments are 0.64 ms apart. */
 #define USUAL(flight) .mss_bytes = 1000, .rtt_us = 64000, .flight_bytes = flight
 #define FLIGHT(n) .seen.flight_bytes = n
 #define FLAG(name) .seen.flags = AW_SEEN_##name
@@ -23,65 +23,79 @@ static void stock_while_the_flight_grows(void)
 	    { QUESTION(SENT, MS(192)), FLIGHT(100000), ORDER(25000, MS(2.56)) },
 	    { QUESTION(SENT, MS(256)), FLIGHT(128000), STOCK },
 	    { QUESTION(SENT, MS(320)), FLIGHT(160000), ORDER(40000, MS(1.6)) },
-	    { QUESTION(SENT, MS(384)), FLIGHT(20000), ORDER(5000, MS(8)) });
+	    { QUESTION(SENT, MS(384)), FLIGHT(20000), ORDER(5000, MS(12.8)) });
 	ASK("no RTT", (.policy = "adaptive"), (.flight_bytes = 100000),
 	    KNOWN(100000), { QUESTION(SENT, 1), STOCK });
 }
 
-static void stock_below_two_segments_for_each_ack(void)
+static void stock_below_three_segments_for_each_ack(void)
 {
-	ASK("8 segments, then less", (.policy = "adaptive"), (USUAL(8000)),
-	    KNOWN(8000),
-	    { QUESTION(SENT, 1), ORDER(2000, MS(8)) },
-	    { QUESTION(SENT, 2), FLIGHT(7999), STOCK });
+	ASK("12 segments for each round trip, then less", (.policy = "adaptive"), (USUAL(12000)),
+	    KNOWN(12000),
+	    { QUESTION(SENT, 1), ORDER(3000, MS(16)) },
+	    { QUESTION(SENT, 2), FLIGHT(11999), STOCK });
 }
 
-static void waits_for_an_eighth_of_the_rtt_without_loss(void)
+static void waits_for_a_quarter_of_the_rtt_without_loss(void)
 {
-	ASK("the RTT now", (.policy = "adaptive"), (USUAL(8000)), KNOWN(8000),
-	    { QUESTION(SENT, 1), .seen.rtt_us = 80000, ORDER(2000, MS(10)) });
-	ASK("price", (.policy = "adaptive", .set = { { "price_permille", 500 } }),
-	    (USUAL(8000)), KNOWN(8000),
-	    { QUESTION(SENT, 1), ORDER(2000, MS(4)) });
-	ASK("price, and a quarter at most",
-	    (.policy = "adaptive", .set = { { "price_permille", 64000 } }),
-	    (USUAL(8000)), KNOWN(8000),
-	    { QUESTION(SENT, 1), ORDER(2000, MS(16)) });
+	ASK("the RTT now", (.policy = "adaptive"), (USUAL(16000)), KNOWN(16000),
+	    { QUESTION(SENT, 1), .seen.rtt_us = 80000, ORDER(4000, MS(20)) });
+	ASK("half the price", (.policy = "adaptive", .set = { { "price_permille", 500 } }),
+	    (USUAL(32000)), KNOWN(32000),
+	    { QUESTION(SENT, 1), ORDER(8000, MS(8)) });
+	ASK("the price after a loss: 4 ms, which are four spacings",
+	    (.policy = "adaptive", .set = { { "price_permille", 4000 } }), (USUAL(64000)),
+	    KNOWN(64000),
+	    { QUESTION(SENT, 1), FLAG(HOLE), ORDER(16000, MS(4)) },
+	    { QUESTION(SENT, 2), FLIGHT(47000), STOCK });
+	ASK("any price, and a quarter at most",
+	    (.policy = "adaptive", .set = { { "price_permille", 64000 } }), (USUAL(16000)),
+	    KNOWN(16000),
+	    { QUESTION(SENT, 1), FLAG(HOLE), ORDER(4000, MS(16)) });
 }
 
+/* 0.25 ms apart: a pause is a millisecond. */
 static void after_a_loss_for_a_part_of_the_queue(void)
 {
 	ASK("3/8 of what the RTT is above the least one and a tick", (.policy = "adaptive"),
-	    (USUAL(8000)), KNOWN(8000),
-	    { QUESTION(SENT, MS(1)), FLAG(HOLE), ORDER(2000, MS(1)) },
-	    { QUESTION(SENT, MS(2)), .seen.rtt_us = 80000, ORDER(2000, MS(5.625)) },
+	    (USUAL(256000)), KNOWN(256000),
+	    { QUESTION(SENT, MS(1)), FLAG(HOLE), ORDER(64000, MS(1)) },
+	    { QUESTION(SENT, MS(2)), .seen.rtt_us = 80000, ORDER(64000, MS(1.25)) },
+	    { QUESTION(TIMEOUT, MS(15)), .seen.rtt_us = 80000, .seen.first_ns = MS(10),
+	      .seen.owed_bytes = 4000, ORDER(64000, MS(0.625)) },
+	    { QUESTION(TIMEOUT, MS(15.625)), .seen.rtt_us = 80000, .seen.first_ns = MS(10),
+	      .seen.owed_bytes = 4000, ANSWER_NOW(QUIET) },
 	    /* 3/8 of 191 ms is more than RTT / 4 */
-	    { QUESTION(SENT, MS(3)), .seen.rtt_us = 256000, ORDER(2000, MS(64)) },
-	    { QUESTION(SENT, MS(4)), ORDER(2000, MS(1)) });
+	    { QUESTION(TIMEOUT, MS(73)), .seen.rtt_us = 256000, .seen.first_ns = MS(10),
+	      .seen.owed_bytes = 4000, ORDER(64000, MS(1)) });
+	ASK("a millisecond is too short for three segments", (.policy = "adaptive"),
+	    (USUAL(191000)), KNOWN(191000),
+	    { QUESTION(SENT, MS(1)), FLAG(HOLE), STOCK });
 	ASK("RTT / 16 where that is less than a millisecond", (.policy = "adaptive"),
-	    (.mss_bytes = 1000, .rtt_us = 8000, .flight_bytes = 8000), KNOWN(8000),
-	    { QUESTION(SENT, MS(1)), FLAG(HOLE), ORDER(2000, MS(0.5)) });
-	ASK("a least RTT that a timeout sees", (.policy = "adaptive"), (USUAL(8000)),
-	    KNOWN(8000),
-	    { QUESTION(SENT, MS(1)), FLAG(HOLE), ORDER(2000, MS(1)) },
-	    /* 0.5 ms of 32 ms / 64; a millisecond is the least, and has passed */
+	    (.mss_bytes = 1000, .rtt_us = 8000, .flight_bytes = 256000), KNOWN(256000),
+	    { QUESTION(SENT, MS(1)), FLAG(HOLE), ORDER(64000, MS(0.5)) });
+	ASK("a least RTT that a timeout sees", (.policy = "adaptive"), (USUAL(256000)),
+	    KNOWN(256000),
+	    { QUESTION(SENT, MS(1)), FLAG(HOLE), ORDER(64000, MS(1)) },
 	    { QUESTION(TIMEOUT, MS(3)), .seen.first_ns = MS(1.5), .seen.rtt_us = 32000,
 	      .seen.owed_bytes = 1000, ANSWER_NOW(QUIET) },
 	    /* 64 ms is a queue now: 3/8 of 31 ms */
-	    { QUESTION(SENT, MS(4)), ORDER(2000, MS(11.625)) });
+	    { QUESTION(TIMEOUT, MS(21)), .seen.first_ns = MS(10), .seen.owed_bytes = 4000,
+	      ORDER(64000, MS(0.625)) });
 }
 
+/* A third of a millisecond apart. */
 static void hurries_while_the_sender_pauses(void)
 {
 	ASK("a gap of more than four spacings: 16 round trips, then 32", (.policy = "adaptive"),
-	    (USUAL(8000)), KNOWN(8000),
-	    { QUESTION(SENT, MS(64)), .seen.gap_ns = (aw_u32)MS(32), ORDER(2000, MS(8)) },
-	    { QUESTION(SENT, MS(100)), .seen.gap_ns = (aw_u32)MS(33), ORDER(2000, MS(1)) },
-	    { QUESTION(SENT, MS(1123)), .seen.gap_ns = (aw_u32)MS(33), ORDER(2000, MS(1)) },
-	    { QUESTION(SENT, MS(1124)), ORDER(2000, MS(8)) },
-	    { QUESTION(SENT, MS(2000)), .seen.gap_ns = (aw_u32)MS(33), ORDER(2000, MS(1)) },
-	    { QUESTION(SENT, MS(4047)), ORDER(2000, MS(1)) },
-	    { QUESTION(SENT, MS(4048)), ORDER(2000, MS(8)) });
+	    (USUAL(192000)), KNOWN(192000),
+	    { QUESTION(SENT, MS(64)), .seen.gap_ns = 1300000, ORDER(48000, 1333332) },
+	    { QUESTION(SENT, MS(100)), .seen.gap_ns = 1400000, ORDER(48000, MS(1)) },
+	    { QUESTION(SENT, MS(1123)), .seen.gap_ns = 1400000, ORDER(48000, MS(1)) },
+	    { QUESTION(SENT, MS(1124)), ORDER(48000, 1333332) },
+	    { QUESTION(SENT, MS(2000)), .seen.gap_ns = 1400000, ORDER(48000, MS(1)) },
+	    { QUESTION(SENT, MS(4047)), ORDER(48000, MS(1)) },
+	    { QUESTION(SENT, MS(4048)), ORDER(48000, 1333332) });
 }
 
 static void stock_while_acks_are_lost(void)
@@ -122,14 +136,14 @@ static void the_end_of_a_burst_is_seen(void)
 	ASK("no arrival for four spacings", (.policy = "adaptive"), (USUAL(100000)),
 	    KNOWN(100000), { QUESTION(SENT, MS(1)), ORDER(25000, MS(2.56)) },
 	    { QUESTION(LIMIT, MS(2)), ANSWER_NOW(SEGMENT_COUNT) },
-	    /* the last arrival was at 12, and 8 ms have not passed */
+	    /* the last arrival was at 12, and 16 ms have not passed */
 	    { QUESTION(TIMEOUT, MS(12.56)), .seen.first_ns = MS(10), .seen.last_ns = MS(12),
 	      .seen.owed_bytes = 4000, ORDER(25000, MS(2)) },
 	    { QUESTION(TIMEOUT, MS(14.56)), .seen.first_ns = MS(10), .seen.last_ns = MS(12),
 	      .seen.owed_bytes = 4000, ANSWER_NOW(QUIET) },
-	    { QUESTION(TIMEOUT, MS(17.9)), .seen.first_ns = MS(10), .seen.last_ns = MS(17.8),
+	    { QUESTION(TIMEOUT, MS(25.9)), .seen.first_ns = MS(10), .seen.last_ns = MS(25.8),
 	      .seen.owed_bytes = 4000, ORDER(25000, US(100)) },
-	    { QUESTION(TIMEOUT, MS(18)), .seen.first_ns = MS(10), .seen.last_ns = MS(17.9),
+	    { QUESTION(TIMEOUT, MS(26)), .seen.first_ns = MS(10), .seen.last_ns = MS(25.9),
 	      .seen.owed_bytes = 4000, ANSWER_NOW(QUIET) });
 }
 
@@ -152,8 +166,8 @@ static void waits_for_a_reader(void)
 int main(void)
 {
 	stock_while_the_flight_grows();
-	stock_below_two_segments_for_each_ack();
-	waits_for_an_eighth_of_the_rtt_without_loss();
+	stock_below_three_segments_for_each_ack();
+	waits_for_a_quarter_of_the_rtt_without_loss();
 	after_a_loss_for_a_part_of_the_queue();
 	hurries_while_the_sender_pauses();
 	stock_while_acks_are_lost();
