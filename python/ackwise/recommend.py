@@ -154,7 +154,8 @@ def of_link(spec: str, on_progress: Callable[[int, int], None]) -> Recommended:
         return Recommended(finding, f"{verdict}; {risk}. {more}")
     if saved < _WORTH and gain.low < 100 * _WORTH:
         return Recommended(finding, f"Not worth a change; {risk}.")
-    placed = _placed(f"sysctl -w {_SYSCTL_POLICY}={_POLICY}", "", here=True)
+    line = f"sysctl -w {_SYSCTL_POLICY}={_POLICY}"
+    placed = _set(line, _SYSCTL_POLICY, _POLICY, here=True)
     if placed.line:
         return Recommended(finding, risk, "the host that receives", placed.line, placed.undo)
     if placed.already.startswith("This kernel has no"):

@@ -78,9 +78,36 @@ def test_a_line_gets_what_the_gateway_offers(
 
 
 @pytest.mark.parametrize(
+    ("link", "has", "says"),
+    [
+        ("lan-10m", "stock", "with a sender that counts ACKs"),
+        ("lan-10m", "adaptive", "It is in force here already"),
+        ("lan-10m", "", "This kernel has no net.ipv4.tcp_ack_policy, which the series adds"),
+        ("vm-openwrt", "stock", "Not worth a change"),  # stock thins its own ACKs there
+        ("wifi-lossy", "stock", "Undecided: it may lose goodput"),
+    ],
+)
+def test_a_link_gets_the_policy_where_it_saves(
+    link: str, has: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"net.ipv4.tcp_ack_policy": has}
+    monkeypatch.setattr(recommend, "_told", lambda *words: told[words[-1]])
+    found = recommend.of_link(link, lambda _done, _all: None)
+    assert says in found.changes
+    assert re.search(r"a stock receiver sends an ACK for \d+\.\d segments", found.finding)
+    if (link, has) == ("lan-10m", "stock"):
+        assert found.line == "sysctl -w net.ipv4.tcp_ack_policy=adaptive"
+        assert found.undo == 'sysctl -w net.ipv4.tcp_ack_policy="stock"'
+    else:
+        assert not found.line
+
+
+@pytest.mark.parametrize(
     ("words", "says"),
     [
-        ((), "give --capture FILE, --live, or both"),
+        ((), "give --capture FILE, --live, --link NAME, or both"),
+        (("--link", "wifi", "--live"), "--live: cannot be combined with --link"),
+        (("--link", "nosuch"), "nosuch"),
         (("--down", "5mbit"), "--up is missing"),
         (
             ("--down", "5mbit", "--up", "1mbit", "--interface", "nosuch"),
