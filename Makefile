@@ -65,7 +65,7 @@ BUNDLED := python/ackwise/core
 .PHONY: build
 build: setup ## compile the engine, install ackwise and its experiments into .venv (editable)
 	@core/policies --write
-	@if command -v clang >/dev/null; then $(MAKE) -s -C linux/bpf live; fi # else `live` does without
+	@if command -v clang >/dev/null; then $(MAKE) -s -C linux/bpf shipped; fi # else `live` does without, `run` with less
 	@rm -rf $(BUNDLED) && mkdir -p $(BUNDLED) && cd core && cp --parents -t ../$(BUNDLED) include/ackwise/* \
 		policy.c reason.c policy/registry.c rivals/registry.c rivals/rivals.h host/*.c \
 		test/prop_orders.c test/listed.h test/model.h test/test.h

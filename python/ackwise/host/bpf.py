@@ -10,7 +10,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ctypes import c_char_p, c_int, c_size_t, c_uint32, c_void_p
+from ctypes import c_bool, c_char_p, c_int, c_size_t, c_uint32, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bpf_link__fd": (c_int, c_void_p),
     "bpf_program__fd": (c_int, c_void_p),
     "bpf_prog_test_run_opts": (c_int, c_int, c_void_p),
+    "bpf_iter_create": (c_int, c_int),
+    "bpf_program__set_autoload": (c_int, c_void_p, c_bool),
     "bpf_link_create": (c_int, c_int, c_int, c_int, c_void_p),
     "bpf_link_detach": (c_int, c_int),
     "bpf_link_update": (c_int, c_int, c_int, c_void_p),
