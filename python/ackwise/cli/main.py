@@ -36,6 +36,10 @@ COMMANDS = {
         "reproduce": "Re-run published experiments, beside their published figures",
         "policy": "List ACK policies, show their parameters, or watch live sockets",
     },
+    "On the kernel that is running": {
+        "run": "Put an ACK policy in force until Ctrl-C, by what this kernel has (needs root)",
+        "try": "Run a command under stock and a policy in turn: does it help here? (needs root)",
+    },
     "On a real kernel": {
         "lab": "Compare policies and check ACKs on a real Linux kernel, in virtual time",
         "twin": "Run a plan in the simulator and on the kernel, and show where they diverge",

@@ -8,6 +8,7 @@ A command's `short_help` is its one line, its `text` what stands below that line
 """
 
 import importlib
+import keyword
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
@@ -214,7 +215,8 @@ class Group(Command, click.Group):
 
 
 class LazyGroup(Group):
-    """A group whose commands are imported when they are asked for: `PACKAGE.NAME`'s `command`."""
+    """A group whose commands are imported when they are asked for: `PACKAGE.NAME`'s `command`, of
+    `NAME_` where Python keeps the word for itself."""
 
     def __init__(
         self, *given: Any, package: str, titles: Mapping[str, Mapping[str, str]], **attributes: Any
@@ -233,7 +235,9 @@ class LazyGroup(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         for commands in self._titles.values():
             if cmd_name in commands:
-                module = importlib.import_module(f"{self._package}.{cmd_name}")
+                module = importlib.import_module(
+                    f"{self._package}.{cmd_name}{'_' * keyword.iskeyword(cmd_name)}"
+                )
                 found: click.Command = module.command
                 found.short_help = commands[cmd_name]
                 return found

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Control groups of version 2: where they are, and one that lasts for a block."""
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -70,9 +69,10 @@ def _remove(folder: Path) -> None:
     end = time.monotonic() + _END_S
     while True:
         try:
-            return os.rmdir(folder)
+            folder.rmdir()
+            return
         except FileNotFoundError:
-            return None
+            return
         except OSError as problem:  # a killed process needs a moment to end
             if time.monotonic() > end:
                 raise RunError(f"{folder}: cannot be removed: {problem.strerror}") from None

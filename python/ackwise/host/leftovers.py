@@ -58,6 +58,14 @@ def is_abandoned(name: str) -> bool:
     )
 
 
+def is_running(name: str) -> bool:
+    """Whether a name belongs to a process that is seen here and has not ended."""
+    found = _NAME.match(name)
+    return (
+        found is not None and found[1] == _pid_namespace() and _started(int(found[2])) == found[3]
+    )
+
+
 @contextmanager
 def temporary_folder(within: Path | None = None) -> Iterator[Path]:
     """A temporary folder that only this user can enter, during the block. Folders that killed runs

@@ -166,6 +166,56 @@ def started(
         stop(process)
 
 
+@contextmanager
+def guarded(undo: Callable[[], object]) -> Iterator[None]:
+    """Calls `undo` in a process of its own if this one dies in the block: a copy of this process
+    waits for that, deaf to signals that are sent to both. It has this process's descriptors until
+    then, so that locks stay held."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.setsid()
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+            os.close(write)
+            if not os.read(read, 1):
+                undo()
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(read)
+    try:
+        yield
+    finally:
+        with suppress(BrokenPipeError):  # somebody has killed the guard
+            os.write(write, b".")
+        os.close(write)
+        os.waitpid(child, 0)
+
+
+def detached(do: Callable[[Callable[[], None]], int]) -> int:
+    """`do(ready)` in a process of its own, which goes on when `ready` is called; this one returns
+    0 then, and otherwise what `do` does. Its output goes nowhere after `ready`."""
+    read, write = os.pipe()
+    if os.fork() != 0:
+        os.close(write)
+        with os.fdopen(read, "rb") as told:
+            return int(told.read() or b"1")
+    os.close(read)
+    os.setsid()
+
+    def ready() -> None:
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in range(3):
+            os.dup2(null, number)
+        os.write(write, b"0")
+        os.close(write)
+
+    return do(ready)
+
+
 def await_end(
     process: Process, what: str, timeout_s: float | None, given: str | None = None
 ) -> Finished:

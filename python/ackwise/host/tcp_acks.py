@@ -58,6 +58,7 @@ class Programs:
     allow it."""
 
     def __init__(self, *, mark: int = 0, delay_us: int = 0) -> None:
+        self._links = ExitStack()
         with ExitStack() as stack:
             self._library = bpf.libbpf()
             self._load(stack)
@@ -109,7 +110,7 @@ class Programs:
         if link < 0:
             why = os.strerror(ctypes.get_errno())
             raise RunError(f"{cgroup}: no program can be attached (Linux 5.7 and later): {why}")
-        self._held.callback(os.close, link)
+        self._links.callback(os.close, link)
 
     def counted(self) -> dict[str, int]:
         """The counters."""
@@ -136,6 +137,11 @@ class Programs:
             os.close(link)
         return self.counted()["given_back"]
 
+    def detach(self) -> None:
+        """Detaches them; the counters can still be read."""
+        self._links.close()
+
     def close(self) -> None:
         """Detaches and unloads them."""
+        self.detach()
         self._held.close()

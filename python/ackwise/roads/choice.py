@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""The road for a policy on this kernel: the first that can carry it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ackwise.roads.delay import Delay
+from ackwise.roads.quickack import Quickack
+from ackwise.roads.road import Fit, Road, Wanted
+from ackwise.roads.series import Series
+
+# The best first: a road that carries whole policies goes before one lever of a stock kernel.
+ROADS: tuple[Road, ...] = (Series(), Quickack(), Delay())
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The road that was chosen, None if none can carry the policy; all, each with its fact."""
+
+    road: Road | None
+    fits: tuple[tuple[Road, Fit], ...]
+
+    @property
+    def others(self) -> list[str]:
+        """Why not the others, one sentence for each."""
+        return [f"not by {one.name}: {fit.why}" for one, fit in self.fits if not fit.fits]
+
+
+def choose(wanted: Wanted, roads: Sequence[Road] = ROADS) -> Choice:
+    """The choice; nothing is changed."""
+    fits = tuple((one, one.fit(wanted)) for one in roads)
+    return Choice(next((one for one, fit in fits if fit.fits), None), fits)
+
+
+def sweep(roads: Sequence[Road] = ROADS) -> list[str]:
+    """Takes back what killed runs left on any road."""
+    return [said for one in roads for said in one.sweep()]

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""What one `run` says to the next, and to `--status` and `--stop`: a lock that the kernel releases
+with its holder, and a file beside it. One of both for each network namespace."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from ackwise.errors import InputError, RunError
+from ackwise.host import files, folders, reading
+from ackwise.host.leftovers import is_running
+
+RUN_DIRECTORY = Path("/run/ackwise")
+_BYTES_MAX = 1 << 16
+
+
+@dataclass(frozen=True)
+class Record:
+    """A policy that is in force."""
+
+    process: int
+    owner: str  # its name among processes, see `leftovers`
+    policy: str
+    road: str
+    does: str
+    since_s: float  # seconds since the epoch
+    before: str = ""  # what a sysctl said before
+    counters: dict[str, int] = field(default_factory=dict)
+
+
+class Keeper:
+    """The files of this process's network namespace."""
+
+    def __init__(self, directory: Path = RUN_DIRECTORY) -> None:
+        self.directory = directory
+        try:
+            number = Path("/proc/self/ns/net").stat().st_ino
+        except OSError:
+            number = 0  # a kernel without namespaces
+        self.file = directory / f"run-{number}.json"
+        self._lock = directory / f"run-{number}.lock"
+
+    @contextmanager
+    def lock(self, wait_s: float = 1.0) -> Iterator[None]:
+        """Holds the lock during the block; RunError when another run does."""
+        try:
+            with suppress(FileExistsError):
+                folders.make(self.directory, 0o755, parents=False)
+            folders.ours(self.directory, "run", shared=False)
+        except OSError as problem:
+            raise RunError(f"{self.directory}: {problem.strerror}; run it with sudo") from None
+        try:
+            held = files.lock(self._lock, wait_s=wait_s)
+            held.__enter__()
+        except RunError:
+            record = self.read()
+            if record is None:
+                raise
+            raise RunError(
+                f"run: {record.policy} is in force, by process {record.process}; "
+                "`ackwise run --status` says more, `ackwise run --stop` ends it"
+            ) from None
+        try:
+            yield
+        finally:
+            held.__exit__(None, None, None)
+            with suppress(OSError):  # not empty: the gateway is up
+                folders.remove_empty(self.directory)
+
+    def read(self) -> Record | None:
+        """The record, None if there is none or it is damaged."""
+        damaged = suppress(OSError, ValueError, TypeError, RunError, InputError)
+        with damaged, reading.open_regular(self.file, str(self.file)) as stream:
+            if os.fstat(stream.fileno()).st_uid not in (0, os.geteuid()):
+                return None
+            return Record(**json.loads(stream.read(_BYTES_MAX)))
+        return None
+
+    def is_running(self) -> bool:
+        """Whether the process of the record lives."""
+        record = self.read()
+        return record is not None and is_running(record.owner)
+
+    def write(self, record: Record) -> None:
+        """Writes the record, whole or not at all."""
+        files.write_whole(str(self.file), json.dumps(asdict(record)).encode())
+
+    def forget(self) -> None:
+        """Removes the record."""
+        folders.remove_file(self.file)

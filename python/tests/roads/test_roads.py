@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: MIT
+"""Roads without a kernel: which one is chosen and why, what it would change, what runs showed."""
+
+import json
+import random
+import statistics
+from pathlib import Path
+
+import pytest
+from conftest import Ackwise
+
+from ackwise.errors import RunError
+from ackwise.host import leftovers
+from ackwise.plans import policy
+from ackwise.results.stats import Estimate
+from ackwise.roads import choice, routes, trial, verdict
+from ackwise.roads.delay import Delay, tick_ms
+from ackwise.roads.quickack import Quickack
+from ackwise.roads.road import Wanted
+from ackwise.roads.series import Series
+from ackwise.roads.session import Watchdog
+from ackwise.roads.state import Keeper
+from ackwise.roads.verdict import GAIN, LOSS, SAME, UNDECIDED, Compared
+
+
+def wanted(label: str) -> Wanted:
+    return Wanted(policy.parse(label, "test"))
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    """The sysctls of a kernel with the patch series."""
+    (tmp_path / "tcp_available_ack_policies").write_text("stock delayed a3\n")
+    (tmp_path / "tcp_ack_policy").write_text("stock\n")
+    return tmp_path
+
+
+# --- which road ----------------------------------------------------------------------------------
+
+
+def test_whole_policies_go_before_levers(kernel: Path) -> None:
+    short = "delayed:segments=2,delay_ms=20"
+    with_series = choice.choose(wanted(short), (Series(kernel), Quickack(), Delay()))
+    assert with_series.road is not None
+    assert with_series.road.name == "patch series"
+    assert choice.choose(wanted("a3"), (Series(kernel), Delay())).road is not None
+
+
+def test_no_road_says_one_sentence_for_each(tmp_path: Path) -> None:
+    found = choice.choose(wanted("a3"), (Series(tmp_path), Quickack(), Delay()))
+    assert found.road is None
+    assert len(found.others) == 3
+    assert str(tmp_path / "tcp_available_ack_policies") in found.others[0]
+
+
+def test_the_series_takes_no_part_of_a_host(kernel: Path) -> None:
+    one = Wanted(policy.parse("a3", "test"), device="eth0")
+    assert "leave the choice out" in Series(kernel).fit(one).why
+    assert "does not list greedy" in Series(kernel).fit(wanted("greedy")).why
+
+
+def test_the_series_sets_the_sysctl_and_gives_it_back(kernel: Path) -> None:
+    place = kernel / "tcp_ack_policy"
+    one = Series(kernel).prepare(wanted("delayed:segments=8"))
+    assert place.read_text() == "stock\n"
+    one.begin()
+    assert place.read_text() == "delayed:segments=8"
+    one.refresh()
+    assert "stock" in one.end()
+    assert place.read_text() == "stock"
+    assert one.end() == ""
+
+
+def test_the_series_leaves_what_somebody_else_has_set(kernel: Path) -> None:
+    one = Series(kernel).prepare(wanted("a3"))
+    one.begin()
+    (kernel / "tcp_ack_policy").write_text("delayed\n")
+    with pytest.raises(RunError, match="somebody else"):
+        one.refresh()
+    one.end()
+    assert (kernel / "tcp_ack_policy").read_text() == "delayed\n"
+
+
+@pytest.mark.parametrize(
+    ("label", "why"),
+    [
+        ("a3", "carries only"),
+        ("delayed", "carries only"),  # its default is 200 ms, which is stock's
+        ("delayed:segments=4,delay_ms=20", "carries only"),
+        ("delayed:segments=2,delay_ms=20,host=bsd", "carries only"),
+        ("delayed:segments=2,delay_ms=1", "a tick is"),
+    ],
+)
+def test_a_shorter_delay_is_all_that_the_lever_carries(label: str, why: str) -> None:
+    if "tick" in why and tick_ms() < 1:
+        pytest.skip("this kernel's tick is shorter than a policy's shortest delay")
+    fit = Delay().fit(wanted(label))
+    assert not fit.fits
+    assert why in fit.why
+
+
+@pytest.mark.parametrize("label", ["delayed", "every:host=bsd", "every:clamp=none"])
+def test_quickack_carries_every_alone(label: str) -> None:
+    assert Quickack().fit(wanted(label)).why == "it carries only every"
+
+
+def test_limits_stand_in_each_roads_first_sentence() -> None:
+    for road in choice.ROADS:
+        assert road.cannot.startswith("It cannot ")
+
+
+# --- the copy of the routes ----------------------------------------------------------------------
+
+SHOWN = """\
+default via 10.0.0.2 dev v0 proto dhcp metric 100 linkdown 
+10.8.0.0/16 mtu lock 1400 \\\tnexthop via 10.0.0.2 dev v0 weight 1 \\\tnexthop via 10.0.0.3 dev v0 weight 2 
+10.9.0.0/16 dev v1 scope link src 10.9.0.1 
+blackhole 10.7.0.0/16 
+default via fd00::2 dev v0 metric 1024 expires 599sec pref medium
+"""  # noqa: W291: as ip prints it
+
+
+def test_copied_routes_keep_everything_but_the_attribute() -> None:
+    t = routes.TABLE
+    assert routes.copied(SHOWN, "quickack 1", None) == [
+        f"route append default table {t} quickack 1 via 10.0.0.2 dev v0 proto dhcp metric 100",
+        f"route append 10.8.0.0/16 table {t} quickack 1 mtu lock 1400 nexthop via 10.0.0.2 dev v0 "
+        "weight 1 nexthop via 10.0.0.3 dev v0 weight 2",
+        f"route append 10.9.0.0/16 table {t} quickack 1 dev v1 scope link src 10.9.0.1",
+        f"route append blackhole 10.7.0.0/16 table {t}",
+        f"route append default table {t} quickack 1 via fd00::2 dev v0 metric 1024 pref medium",
+    ]
+
+
+def test_only_a_devices_routes_get_the_attribute() -> None:
+    made = routes.copied(SHOWN, "quickack 1", "v1")
+    assert [line.split()[2] for line in made if "quickack" in line] == ["10.9.0.0/16"]
+    assert len(made) == 5  # the others go before main all the same, or longer prefixes would lose
+
+
+# --- while it runs -------------------------------------------------------------------------------
+
+
+def test_the_watchdog_wants_data_without_an_answer_twice() -> None:
+    dog = Watchdog()
+    for came, left in [(0, 0), (50, 20), (100, 20), (150, 21), (200, 21), (210, 21), (260, 21)]:
+        dog.look(came, left)
+    with pytest.raises(RunError, match="none left"):
+        dog.look(310, 21)
+
+
+def test_a_damaged_record_is_none(tmp_path: Path) -> None:
+    keeper = Keeper(tmp_path)
+    for text in ("", "{", "[]", '{"process": 1}', '{"process": 1, "more": 2}'):
+        keeper.file.write_text(text)
+        assert keeper.read() is None
+        assert not keeper.is_running()
+
+
+def test_a_process_number_alone_is_no_running_process() -> None:
+    mine = leftovers.owned_name()
+    assert leftovers.is_running(mine)
+    prefix, space, pid, start, end = mine.split("-")
+    other = f"{int(start) + 1}"
+    assert not leftovers.is_running("-".join([prefix, space, pid, other, end]))
+
+
+# --- what runs showed ----------------------------------------------------------------------------
+
+
+def test_pairs_alternate_who_begins() -> None:
+    assert trial.order(3) == [False, True, True, False, False, True]
+
+
+def compared(percent: list[float], base: float = 100.0) -> Compared:
+    return verdict.compare([base] * len(percent), [base + one for one in percent])
+
+
+@pytest.mark.parametrize(
+    ("throughput", "acks", "answer", "why"),
+    [
+        ([9.0, 10.0, 11.0], [-60.0, -61.0, -59.0], GAIN, "brings +10.0%"),
+        ([-9.0, -10.0, -11.0], [-60.0, -61.0, -59.0], LOSS, "costs -10.0%"),
+        ([0.1, -0.1, 0.0, 0.1], [-60.0, -61.0, -59.0, -60.0], SAME, "other than ACKs limits"),
+        ([0.1, -0.1, 0.0, 0.1], [1.0, 0.0, -1.0, 0.5], SAME, "hardly changed the ACKs"),
+        ([9.0, -8.0, 3.0], [-60.0, -61.0, -59.0], UNDECIDED, "more runs"),
+        ([9.0], [-60.0], UNDECIDED, "one pair"),
+    ],
+)
+def test_the_answer(
+    throughput: list[float], acks: list[float], answer: str, why: str
+) -> None:
+    found = verdict.judge("p", len(throughput), compared(throughput), compared(acks))
+    assert found.answer == answer
+    assert why in found.sentence
+
+
+def test_a_small_but_certain_gain_is_none() -> None:
+    found = verdict.judge("p", 4, compared([0.4, 0.5, 0.6, 0.5]), compared([-50.0] * 4))
+    assert found.answer == SAME
+
+
+def test_without_data_nothing_is_said() -> None:
+    assert verdict.judge("p", 3, compared([0.0] * 3, base=0.0), compared([0.0] * 3)).answer == (
+        UNDECIDED
+    )
+
+
+def test_runs_that_decide_do_decide_most_of_the_time() -> None:
+    """An independent truth: draw as many pairs as were named, and see how often they decide."""
+    source = random.Random(1)
+    effect, spread = 2.0, 4.0
+    first = [source.gauss(effect, spread) for _ in range(5)]
+    while abs(statistics.mean(first) - effect) > 0.2 or abs(statistics.stdev(first) - spread) > 0.3:
+        first = [source.gauss(effect, spread) for _ in range(5)]
+    named = verdict.judge("p", 5, compared(first), compared(first))
+    assert named.answer == UNDECIDED
+    decided = 0
+    for _ in range(400):
+        more = [source.gauss(effect, spread) for _ in range(5 + named.more_runs)]
+        decided += verdict.judge("p", len(more), compared(more), compared(more)).answer == GAIN
+    # the interval then ends at zero on average, so half of all draws decide
+    assert 0.35 < decided / 400 < 0.75
+
+
+def test_more_spread_needs_more_runs() -> None:
+    needed = [verdict.runs_that_decide(Estimate(2.0, ci95), 5) for ci95 in (2.1, 4.0, 8.0)]
+    assert needed == sorted(set(needed))
+    assert needed[0] == 6
+
+
+# --- the command ---------------------------------------------------------------------------------
+
+
+def test_dry_run_says_road_limit_and_change(ackwise: Ackwise) -> None:
+    said = ackwise("run", "every", "--dry-run")
+    assert said.code == 0, said.err
+    assert "by route attribute quickack" in said.out
+    assert "It cannot send fewer ACKs than stock" in said.out
+    assert f"table {routes.TABLE}" in said.out
+    assert "not by TCP_BPF_DELACK_MAX" in said.out
+
+
+def test_no_road_is_told_with_its_exit_code(ackwise: Ackwise) -> None:
+    said = ackwise("run", "greedy")
+    assert said.code == 1
+    assert said.out == ""
+    assert said.err.count("not by ") == len(choice.ROADS)
+    as_json = ackwise("run", "greedy", "--json")
+    assert as_json.code == 1
+    assert json.loads(as_json.out)["road"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run"], "which policy"),
+        (["run", "evry"], 'did you mean "every"'),
+        (["run", "xnu"], "rule of another stack"),
+        (["run", "every", "--device", "nosuch0"], "no such interface"),
+        (["run", "every", "--cgroup", "/nonexistent"], "no such folder"),
+        (["run", "every", "--device", "lo", "--cgroup", "/"], "cannot be combined"),
+        (["run", "every", "--status"], "leave every out"),
+        (["run", "--status", "--stop"], "cannot be combined"),
+        (["try", "--policy", "every"], "command is missing"),
+        (["try", "--", "true"], "--policy is missing"),
+        (["try", "--policy", "every", "--", "no-such-program"], "no such program"),
+    ],
+)
+def test_mistakes_name_the_remedy(words: list[str], message: str, ackwise: Ackwise) -> None:
+    said = ackwise(*words)
+    assert said.code == 2
+    assert message in said.err
+
+
+def test_the_unit_takes_back_what_a_kill_leaves(ackwise: Ackwise) -> None:
+    said = ackwise("run", "every", "--device", "lo", "--systemd")
+    assert said.code == 0
+    assert "run every --device lo\n" in said.out
+    assert "ExecStopPost=" in said.out
+    assert "run --stop\n" in said.out
+
+
+def test_nothing_in_force_is_told(ackwise: Ackwise, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Keeper, "read", lambda _self: None)
+    assert ackwise("run", "--status").code == 1
+    assert json.loads(ackwise("run", "--status", "--json").out)["in_force"] is False
