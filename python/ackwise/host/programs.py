@@ -180,6 +180,7 @@ def guarded(undo: Callable[[], object]) -> Iterator[None]:
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)
             os.close(write)
+            _silence()  # so that nobody waits for the end of our output
             if not os.read(read, 1):
                 undo()
             code = 0
@@ -195,21 +196,28 @@ def guarded(undo: Callable[[], object]) -> Iterator[None]:
         os.waitpid(child, 0)
 
 
+def _silence() -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+    os.close(null)
+
+
 def detached(do: Callable[[Callable[[], None]], int]) -> int:
     """`do(ready)` in a process of its own, which goes on when `ready` is called; this one returns
     0 then, and otherwise what `do` does. Its output goes nowhere after `ready`."""
     read, write = os.pipe()
     if os.fork() != 0:
         os.close(write)
-        with os.fdopen(read, "rb") as told:
-            return int(told.read() or b"1")
+        try:
+            return int(os.read(read, 1) or b"1")
+        finally:
+            os.close(read)
     os.close(read)
     os.setsid()
 
     def ready() -> None:
-        null = os.open(os.devnull, os.O_RDWR)
-        for number in range(3):
-            os.dup2(null, number)
+        _silence()
         os.write(write, b"0")
         os.close(write)
 

@@ -74,7 +74,11 @@ def in_force(road: Road, applied: Applied, wanted: Wanted, keeper: Keeper) -> It
         applied.end()
         keeper.forget()
 
-    with programs.guarded(back):
+    def back_for_the_dead() -> None:
+        back()
+        keeper.clean(lock=True)  # the guard still holds it
+
+    with programs.guarded(back_for_the_dead):
         try:
             keeper.write(record)
             applied.begin()

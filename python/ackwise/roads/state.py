@@ -4,6 +4,7 @@ with its holder, and a file beside it. One of both for each network namespace.""
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -46,29 +47,45 @@ class Keeper:
     @contextmanager
     def lock(self, wait_s: float = 1.0) -> Iterator[None]:
         """Holds the lock during the block; RunError when another run does."""
-        try:
-            with suppress(FileExistsError):
-                folders.make(self.directory, 0o755, parents=False)
-            folders.ours(self.directory, "run", shared=False)
-        except OSError as problem:
-            raise RunError(f"{self.directory}: {problem.strerror}; run it with sudo") from None
-        try:
-            held = files.lock(self._lock, wait_s=wait_s)
-            held.__enter__()
-        except RunError:
-            record = self.read()
-            if record is None:
-                raise
-            raise RunError(
-                f"run: {record.policy} is in force, by process {record.process}; "
-                "`ackwise run --status` says more, `ackwise run --stop` ends it"
-            ) from None
+        end = time.monotonic() + wait_s
+        while True:
+            self._make_directory()
+            held = files.lock(self._lock, wait_s=max(0.0, end - time.monotonic()))
+            try:
+                held.__enter__()
+                break
+            except RunError:
+                # whoever ended just now may have removed the directory
+                if not self.directory.exists() and time.monotonic() < end:
+                    continue
+                record = self.read()
+                if record is None:
+                    raise
+                raise RunError(
+                    f"run: {record.policy} is in force, by process {record.process}; "
+                    "`ackwise run --status` says more, `ackwise run --stop` ends it"
+                ) from None
         try:
             yield
         finally:
             held.__exit__(None, None, None)
-            with suppress(OSError):  # not empty: the gateway is up
-                folders.remove_empty(self.directory)
+            self.clean()
+
+    def clean(self, *, lock: bool = False) -> None:
+        """Removes the directory, if it is empty; with `lock`, the lock file of a dead holder."""
+        with suppress(OSError):
+            if lock:
+                folders.remove_file(self._lock)
+            folders.remove_empty(self.directory)
+
+    def _make_directory(self) -> None:
+        try:
+            with suppress(FileExistsError):
+                folders.make(self.directory, 0o755, parents=False)
+        except OSError as problem:
+            raise RunError(f"{self.directory}: {problem.strerror}; run it with sudo") from None
+        with suppress(FileNotFoundError):
+            folders.ours(self.directory, "run", shared=False)
 
     def read(self) -> Record | None:
         """The record, None if there is none or it is damaged."""

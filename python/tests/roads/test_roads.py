@@ -187,9 +187,7 @@ def compared(percent: list[float], base: float = 100.0) -> Compared:
         ([9.0], [-60.0], UNDECIDED, "one pair"),
     ],
 )
-def test_the_answer(
-    throughput: list[float], acks: list[float], answer: str, why: str
-) -> None:
+def test_the_answer(throughput: list[float], acks: list[float], answer: str, why: str) -> None:
     found = verdict.judge("p", len(throughput), compared(throughput), compared(acks))
     assert found.answer == answer
     assert why in found.sentence
