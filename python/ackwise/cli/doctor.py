@@ -19,7 +19,7 @@ from ackwise.cli import extension, options
 from ackwise.cli.shape import Command, argument, others
 from ackwise.errors import EXIT_FAILED, InputError, RunError, quoted, suggestion
 from ackwise.gateway import control, tree
-from ackwise.host import files, needs, rights, sockets, tcp_walk
+from ackwise.host import files, needs, rights, sockets, tcp_acks, tcp_walk
 from ackwise.lab import build as lab
 from ackwise.lab import machine
 from ackwise.lab.machine import Kernel
@@ -238,6 +238,13 @@ def _live() -> Iterator[Finding]:
     yield Finding("live", "BPF program", there, False, detail)
 
 
+def _run(command: str) -> Iterator[Finding]:
+    yield from _engine(command)
+    yield from _listed(command, "run", required=True)
+    why = tcp_acks.missing()
+    yield Finding(command, "BPF programs", not why, False, why or str(tcp_acks.PROGRAM))
+
+
 def _policy() -> Iterator[Finding]:
     yield from _engine("policy")
     there = sockets.AVAILABLE.exists()
@@ -252,6 +259,8 @@ COMMANDS = {
     "diagnose": lambda: _engine("diagnose"),
     "live": _live,
     "recommend": lambda: _engine("recommend"),
+    "run": lambda: _run("run"),
+    "try": lambda: _run("try"),
     "replay": lambda: _engine("replay"),
     "deadlock": lambda: _engine("deadlock"),
     "reproduce": _reproduce,

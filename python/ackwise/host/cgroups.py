@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ackwise.errors import RunError
+from ackwise.host import files
 from ackwise.host.leftovers import is_abandoned, owned_name
 
 MOUNT = "mount -t cgroup2 none /sys/fs/cgroup/unified"
@@ -65,7 +66,7 @@ def cpu_us(folder: Path) -> int:
 
 def _remove(folder: Path) -> None:
     with suppress(OSError):
-        (folder / "cgroup.kill").write_text("1", encoding="ascii")
+        files.tell(folder / "cgroup.kill", "1")
     end = time.monotonic() + _END_S
     while True:
         try:

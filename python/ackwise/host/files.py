@@ -221,6 +221,15 @@ def write_pieces(path: str, pieces: Iterable[bytes], *, private: bool = False) -
         stream.writelines(pieces)
 
 
+def tell(file: Path, text: str) -> None:
+    """Writes to a file of the kernel, such as a sysctl; OSError where it refuses."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
+
+
 def create(path: Path) -> IO[bytes]:
     """A new file, open for reading and writing, readable by whoever can enter its folder. It is not
     synced to disk: for a temporary folder that nobody else can write to."""

@@ -4,13 +4,12 @@
 from pathlib import Path
 
 from ackwise.errors import RunError
-from ackwise.host import sockets
+from ackwise.host import files, sockets
 from ackwise.roads.road import Applied, Fit, Wanted
 from ackwise.roads.state import Keeper
 
 _IPV4 = Path("/proc/sys/net/ipv4")
 _POLICY, _AVAILABLE = "tcp_ack_policy", "tcp_available_ack_policies"
-_COUNTER = "TcpAck:"
 
 
 class Series:
@@ -71,9 +70,7 @@ class _Set:
 
     def _write(self, text: str) -> None:
         try:
-            with self._place.open("r+", encoding="ascii") as setting:
-                setting.write(text)
-                setting.truncate() if self._place.is_file() else None
+            files.tell(self._place, text)
         except OSError as problem:
             raise RunError(f"{self._place}: {text}: {problem.strerror}") from None
 

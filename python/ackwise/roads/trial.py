@@ -66,8 +66,10 @@ def run(
     user: int | None = None,
     progress: Callable[[bool, Measured], None] = lambda _policy, _measured: None,
 ) -> Trial:
-    """Runs the command once uncounted, then `pairs` times under each. RunError when it fails once, or no road can carry
-    the policy; nothing is left behind in any case."""
+    """Runs the command once uncounted, then `pairs` times under each.
+
+    RunError when it fails once, or no road can carry the policy; nothing is left behind then.
+    """
     if why := tcp_acks.missing():
         raise RunError(f"try: {why}")
     with keeper.lock():

@@ -111,13 +111,16 @@ def test_limits_stand_in_each_roads_first_sentence() -> None:
 
 # --- the copy of the routes ----------------------------------------------------------------------
 
-SHOWN = """\
-default via 10.0.0.2 dev v0 proto dhcp metric 100 linkdown 
-10.8.0.0/16 mtu lock 1400 \\\tnexthop via 10.0.0.2 dev v0 weight 1 \\\tnexthop via 10.0.0.3 dev v0 weight 2 
-10.9.0.0/16 dev v1 scope link src 10.9.0.1 
-blackhole 10.7.0.0/16 
-default via fd00::2 dev v0 metric 1024 expires 599sec pref medium
-"""  # noqa: W291: as ip prints it
+SHOWN = "\n".join(  # as ip prints it, with blanks at the end
+    (
+        "default via 10.0.0.2 dev v0 proto dhcp metric 100 linkdown ",
+        "10.8.0.0/16 mtu lock 1400 \\\tnexthop via 10.0.0.2 dev v0 weight 1 "
+        "\\\tnexthop via 10.0.0.3 dev v0 weight 2 ",
+        "10.9.0.0/16 dev v1 scope link src 10.9.0.1 ",
+        "blackhole 10.7.0.0/16 ",
+        "default via fd00::2 dev v0 metric 1024 expires 599sec pref medium",
+    )
+)
 
 
 def test_copied_routes_keep_everything_but_the_attribute() -> None:
@@ -206,7 +209,7 @@ def test_without_data_nothing_is_said() -> None:
 
 def test_runs_that_decide_do_decide_most_of_the_time() -> None:
     """An independent truth: draw as many pairs as were named, and see how often they decide."""
-    source = random.Random(1)
+    source = random.Random(1)  # noqa: S311
     effect, spread = 2.0, 4.0
     first = [source.gauss(effect, spread) for _ in range(5)]
     while abs(statistics.mean(first) - effect) > 0.2 or abs(statistics.stdev(first) - spread) > 0.3:

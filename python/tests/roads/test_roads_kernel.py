@@ -93,7 +93,7 @@ class Pair:
         found = [one for one in rules.splitlines() if str(routes.TABLE) in one]
         shown = self.receiver.tool("ip", "route", "show", "table", str(routes.TABLE), check=False)
         found += [one for one in shown.splitlines() if "dev" in one]
-        number = os.stat(f"/run/netns/{self.receiver.name}").st_ino
+        number = Path(f"/run/netns/{self.receiver.name}").stat().st_ino
         if RUN_DIRECTORY.exists():
             found += [one.name for one in RUN_DIRECTORY.iterdir() if str(number) in one.name]
         top = cgroups.root()
@@ -136,7 +136,7 @@ def pair() -> Iterator[Pair]:
             where.tool("ip", "address", "add", f"10.77.0.{end}/24", "dev", device)
             where.tool("ip", "link", "set", device, "up")
             where.tool("ethtool", "-K", device, "gro", "off", "gso", "off", "tso", "off")
-        sender.tc("qdisc add dev v1 root tbf rate 50mbit burst 20k latency 20ms")
+        sender.tc("qdisc add dev v1 root tbf rate 50mbit burst 20k latency 400ms")
         yield Pair(receiver, sender)
 
 
@@ -178,11 +178,14 @@ ACKS = f"dst host {SERVER} and {LENGTH} = 0 and tcp[tcpflags] & (tcp-syn|tcp-fin
 
 def per_ack(pair: Pair, file: Path) -> float:
     """Segments for each ACK of one transfer, in a capture."""
-    with captured(pair, file), in_namespace(pair.receiver):
-        with socket.create_connection((SERVER, PORT)) as one:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK)
-            while one.recv(CHUNK):
-                pass
+    with (
+        captured(pair, file),
+        in_namespace(pair.receiver),
+        socket.create_connection((SERVER, PORT)) as one,
+    ):
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, CHUNK)
+        while one.recv(CHUNK):
+            pass
     return len(packets(file, DATA)) / len(packets(file, ACKS))
 
 
@@ -208,17 +211,20 @@ def test_every_acknowledges_each_segment_until_ctrl_c(
 @needs_cgroup
 def test_every_for_a_cgroup_leaves_the_others_alone(pair: Pair, tmp_path: Path) -> None:
     inside = f"import os\nopen(os.environ['GROUP'] + '/cgroup.procs', 'w').write('0')\n{RECEIVE}"
-    with served(pair, bulk), cgroups.group() as group:
-        with pair.running("every", "--cgroup", str(group)):
-            assert per_ack(pair, tmp_path / "outside") > 1.3
-            with captured(pair, tmp_path / "inside"):
-                subprocess.run(
-                    ["nsenter", f"--net=/run/netns/{pair.receiver.name}", sys.executable, "-c",
-                     inside],
-                    env={**os.environ, "GROUP": str(group)}, check=True,
-                )  # fmt: skip
-            file = tmp_path / "inside"
-            assert len(packets(file, DATA)) / len(packets(file, ACKS)) < 1.1
+    with (
+        served(pair, bulk),
+        cgroups.group() as group,
+        pair.running("every", "--cgroup", str(group)),
+    ):
+        assert per_ack(pair, tmp_path / "outside") > 1.3
+        with captured(pair, tmp_path / "inside"):
+            subprocess.run(
+                ["nsenter", f"--net=/run/netns/{pair.receiver.name}", sys.executable, "-c",
+                 inside],
+                env={**os.environ, "GROUP": str(group)}, check=True,
+            )  # fmt: skip
+        file = tmp_path / "inside"
+        assert len(packets(file, DATA)) / len(packets(file, ACKS)) < 1.1
     assert pair.traces() == []
 
 
@@ -364,7 +370,7 @@ def test_a_device_that_goes_ends_it(pair: Pair) -> None:
 
 
 def test_a_namespace_that_goes_takes_everything_with_it(pair: Pair) -> None:
-    number = os.stat(f"/run/netns/{pair.receiver.name}").st_ino
+    number = Path(f"/run/netns/{pair.receiver.name}").stat().st_ino
     with pair.running("every") as process:
         pair.receiver.tool("true")
         subprocess.run(["ip", "netns", "del", pair.receiver.name], check=True)
@@ -449,9 +455,9 @@ def test_a_command_that_fails_is_told_and_leaves_nothing(pair: Pair) -> None:
 def test_the_lock_goes_with_its_holder(pair: Pair, tmp_path: Path) -> None:
     """A record that a kill left, of a process that is gone, keeps nobody out."""
     with in_namespace(pair.receiver):
-        keeper = Keeper(tmp_path)
+        keeper = Keeper(tmp_path / "run")
         with keeper.lock():
             pass
         with keeper.lock():
             pass
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []  # the folder, too
