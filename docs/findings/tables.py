@@ -19,7 +19,7 @@ from statistics import median
 from ackwise.results import agreement
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "tools"))
+sys.path[:0] = [str(HERE.parents[1] / place) for place in ("tools", "experiments/tools")]
 
 import device_costs  # noqa: E402
 import twin as twins  # noqa: E402
