@@ -74,7 +74,9 @@ MISTAKES = [
         "option misspelt", "ackwise lab run demo --lnk adsl", 2,
         ("unknown option --lnk; did you mean --link?",),
     ),
-    Mistake("option of no command", "ackwise --workloda bulk", 2, ("--workload of `ackwise compare`",)),
+    Mistake(
+        "option of no command", "ackwise --workloda bulk", 2, ("--workload of `ackwise compare`",)
+    ),
     Mistake("link", "ackwise compare --link adls", 2, ('--link: "adls"', 'did you mean "adsl"?')),
     Mistake("policy", f"{RUN} --policy lnux", 2, ('"lnux"', 'did you mean "linux"?')),
     Mistake("parameter", f"{RUN} --policy delayed:segmens=3", 2, ('did you mean "segments"?',)),
