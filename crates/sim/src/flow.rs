@@ -200,6 +200,8 @@ impl Flow {
     fn schedule(&mut self, role: Role, cx: &mut Context) {
         let peer = role.other();
         for (role, wake_ns) in [(role, self.wake_ns(role)), (peer, self.app_wake_ns(peer))] {
+            // What a busy processor has made late comes now.
+            let wake_ns = wake_ns.max(cx.now);
             if wake_ns < self.ends[role].scheduled_ns {
                 self.wake_at(role, wake_ns, cx);
             }
@@ -209,7 +211,7 @@ impl Flow {
     #[cold]
     fn wake_at(&mut self, role: Role, wake_ns: u64, cx: &mut Context) {
         self.ends[role].scheduled_ns = wake_ns;
-        cx.heap.push(wake_ns.max(cx.now), SimEvent::Endpoint(self.id(role)));
+        cx.heap.push(wake_ns, SimEvent::Endpoint(self.id(role)));
     }
 
     /// Lets the application write and TCP send, unless it was `offered` the same before; a BSD

@@ -9,7 +9,9 @@ use ackwise_core::{Entry, Host, Policy};
 use ackwise_link as _;
 use ackwise_sim::result::RunResult;
 use ackwise_sim::run_tapped;
-use ackwise_sim::scenario::{AppSpec, Bulk, OddWrites, RandomSpacing, Replay, RequestResponse, Scenario};
+use ackwise_sim::scenario::{
+    AppSpec, Bulk, CongestionControl, OddWrites, RandomSpacing, Replay, RequestResponse, Scenario,
+};
 use ackwise_sim::tap::{Opened, Passed, Place, Tap};
 use scenes::{read, run, text, MS, S, US};
 use serde_json::{json, Value};
@@ -354,6 +356,12 @@ fn rivalled(number: u64) -> Scenario {
     for (choice, i) in choices.zip(number as usize..) {
         choice.name = rivals[i % rivals.len()].to_owned();
         choice.params.clear();
+    }
+    // BBR paces a window of one segment by its last sample: a pause of 1000 s, and it never gets faster.
+    for sender in s.groups.iter_mut().map(|g| &mut g.sender) {
+        if sender.congestion_control == CongestionControl::Bbr && sender.max_window_segments == 1 {
+            sender.max_window_segments = 2;
+        }
     }
     s
 }
