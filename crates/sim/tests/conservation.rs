@@ -357,10 +357,10 @@ fn rivalled(number: u64) -> Scenario {
         choice.name = rivals[i % rivals.len()].to_owned();
         choice.params.clear();
     }
-    // BBR paces a window of one segment by its last sample: a pause of 1000 s, and it never gets faster.
+    // BBR paces what a small buffer holds by its last sample: after a pause of 1000 s, by 1000 s.
     for sender in s.groups.iter_mut().map(|g| &mut g.sender) {
-        if sender.congestion_control == CongestionControl::Bbr && sender.max_window_segments == 1 {
-            sender.max_window_segments = 2;
+        if sender.congestion_control == CongestionControl::Bbr && sender.send_buffer_bytes <= 1000 {
+            sender.congestion_control = CongestionControl::Cubic;
         }
     }
     s
