@@ -6,12 +6,12 @@ The rule and the table are known by their numbers, so that any later process fin
 left.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from itertools import pairwise
 from socket import if_nametoindex
 
+from ackwise import bounded
 from ackwise.errors import RunError
 from ackwise.host import programs
 
@@ -99,7 +99,7 @@ def _rules(family: str) -> list[dict[str, object]]:
     done = programs.run(["ip", "-json", family, "rule", "show"], timeout_s=10)
     if done.returncode or not done.stdout.strip():
         return []
-    found = json.loads(done.stdout)
+    found = bounded.parse_json(done.stdout.encode())
     return [one for one in found if isinstance(one, dict)]
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from ackwise import bounded
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, folders, reading
 from ackwise.host.leftovers import is_running
@@ -93,7 +94,7 @@ class Keeper:
         with damaged, reading.open_regular(self.file, str(self.file)) as stream:
             if os.fstat(stream.fileno()).st_uid not in (0, os.geteuid()):
                 return None
-            return Record(**json.loads(stream.read(_BYTES_MAX)))
+            return Record(**bounded.parse_json(stream.read(_BYTES_MAX)))
         return None
 
     def is_running(self) -> bool:

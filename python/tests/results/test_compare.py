@@ -97,7 +97,8 @@ def test_csv_and_parquet_hold_the_same_rows(ackwise: Ackwise, tmp_path: Path) ->
     import pyarrow.parquet as pq
 
     parquet = tmp_path / "rows.parquet"
-    said = ackwise(*SMALL, "--runs", "2", "--csv", "-", "--parquet", str(parquet))
+    words = ("--policy", "all", "--runs", "2", "--csv", "-", "--parquet", str(parquet))
+    said = ackwise(*SMALL, *words)
     assert said.code == 0
     rows = list(csv.DictReader(io.StringIO(said.out)))
     read = pq.read_table(parquet)
@@ -374,7 +375,7 @@ def test_the_baseline_joins_when_it_was_not_named(ackwise: Ackwise) -> None:
         (("--link", "adsl", "--report", "-"), "--report: cannot go to standard output"),
         (("--link", "adsl", "--json", "a", "--csv", "./a"), "--csv: ./a: --json writes there too"),
         (("--link", "adsl", "--csv", "-", "--json"), "--csv: -: --json writes there too"),
-        (("--link", "lan-1g", "--duration", "60min"), "shorten the duration"),
+        (("--link", "lan-1g", "--duration", "600min"), "shorten the duration"),
         (("--wrong",), "unknown option --wrong"),
     ],
 )
