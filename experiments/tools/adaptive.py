@@ -221,6 +221,6 @@ if __name__ == "__main__":
     if words.command == "kernel":
         kernel(words.folder)
     elif words.command == "run":
-        run(words.draw, words.folder, words.policy or [*ALL], words.space or NAMES)
+        run(words.draw, words.folder, words.policy or list(ALL), words.space or NAMES)
     else:
         show(words.folder, words.policy or [ADAPTIVE], words.misses, words.holds)

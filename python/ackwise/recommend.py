@@ -154,13 +154,14 @@ def of_link(spec: str, on_progress: Callable[[int, int], None]) -> Recommended:
         return Recommended(finding, f"{verdict}; {risk}. {more}")
     if saved < _WORTH and gain.low < 100 * _WORTH:
         return Recommended(finding, f"Not worth a change; {risk}.")
-    line = f"sysctl -w {_SYSCTL_POLICY}={_POLICY}"
-    placed = _set(line, _SYSCTL_POLICY, _POLICY, here=True)
-    if placed.line:
-        return Recommended(finding, risk, "the host that receives", placed.line, placed.undo)
-    if placed.already.startswith("This kernel has no"):
-        return Recommended(finding, f"{placed.already[:-1]}, which the series adds; {risk}.")
-    return Recommended(finding, f"It is in force here already; {risk}.")
+    line, old = f"sysctl -w {_SYSCTL_POLICY}={_POLICY}", _told("sysctl", "-n", _SYSCTL_POLICY)
+    if not old:
+        without = f"This kernel has no {_SYSCTL_POLICY}, which the series adds"
+        return Recommended(finding, f"{without}; {risk}.")
+    if old == _POLICY:
+        return Recommended(finding, f"It is in force here already; {risk}.")
+    undo = f'sysctl -w {_SYSCTL_POLICY}="{old}"'
+    return Recommended(finding, risk, "the host that receives", line, undo)
 
 
 def _mean(cell: compare.Cell, metric: str) -> float:

@@ -375,7 +375,10 @@ def test_the_baseline_joins_when_it_was_not_named(ackwise: Ackwise) -> None:
         (("--link", "adsl", "--report", "-"), "--report: cannot go to standard output"),
         (("--link", "adsl", "--json", "a", "--csv", "./a"), "--csv: ./a: --json writes there too"),
         (("--link", "adsl", "--csv", "-", "--json"), "--csv: -: --json writes there too"),
-        (("--link", "lan-1g", "--duration", "600min"), "shorten the duration"),
+        (
+            ("--link", "lan-1g", "--duration", "60min", "--policy", "all"),
+            "shorten the duration",
+        ),
         (("--wrong",), "unknown option --wrong"),
     ],
 )
