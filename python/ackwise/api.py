@@ -170,6 +170,14 @@ def _choices(policies: Policies) -> list[policy.PolicyChoice]:
     return policy.parse_all((str(one) for one in several), "policies")
 
 
+def _frame(table: "pyarrow.Table") -> "pandas.DataFrame":
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        raise RunError("to_pandas needs pandas: `pip install 'ackwise[pandas]'`") from None
+    return table.to_pandas()
+
+
 class _Rows:
     """Results as a document and as rows."""
 
@@ -182,7 +190,7 @@ class _Rows:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The rows of `to_arrow`; needs pandas."""
-        return self.to_arrow().to_pandas()
+        return _frame(self.to_arrow())
 
 
 class Results(_Rows):
@@ -370,7 +378,7 @@ class Diagnosis(Sequence[Transfer]):
 
     def to_pandas(self, name: str = "halves") -> "pandas.DataFrame":
         """The rows of `to_arrow`; needs pandas."""
-        return self.to_arrow(name).to_pandas()
+        return _frame(self.to_arrow(name))
 
 
 def _transfer(one: transfer.Transfer) -> Transfer:
@@ -424,7 +432,7 @@ class SweepResults:
 
     def to_pandas(self) -> "pandas.DataFrame":
         """The rows of `to_arrow`; needs pandas."""
-        return self._cells.to_pandas()
+        return _frame(self._cells)
 
     def to_dict(self) -> dict[str, Any]:
         """What the data set's sweep.json says: the space, its axes, points and policies."""

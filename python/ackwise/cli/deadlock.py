@@ -10,7 +10,7 @@ import click
 from ackwise import __version__
 from ackwise.cli import options
 from ackwise.cli.options import OneOf, Quantity
-from ackwise.cli.shape import Command, group, option, others
+from ackwise.cli.shape import Command, ParamType, group, option, others
 from ackwise.errors import InputError, quoted
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ ackwise deadlock --mss 536 --send-buffer 1KiB --recv-buffer 4KiB --policy delaye
 """
 
 
-class _Script(click.ParamType["tuple[Call, ...]"]):
+class _Script(ParamType["tuple[Call, ...]"]):
     """`write SIZE` and `read SIZE`, with commas between them."""
 
     name = "CALLS"

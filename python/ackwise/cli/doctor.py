@@ -26,7 +26,7 @@ from ackwise.lab.machine import Kernel
 from ackwise.lab.target import DEVICES, UML, Target
 from ackwise.results.console import Console
 
-PACKAGES = ("rich", "plotly", "pyarrow", "numpy")
+PACKAGES = ("rich", "plotly", "numpy")
 # Without names, the exit code is about those that every host can use.
 EVERYWHERE = ("compare", "sweep", "diagnose", "replay", "deadlock")
 
@@ -50,6 +50,14 @@ def _engine(command: str) -> Iterator[Finding]:
     yield Finding(command, "engine", not engine.MISSING, True, detail)
 
 
+def _pyarrow(command: str, *, required: bool) -> Finding:
+    try:
+        importlib.import_module("ackwise.results.arrow")
+    except RunError as problem:
+        return Finding(command, "pyarrow", False, required, str(problem))
+    return Finding(command, "pyarrow", True, required, "found")
+
+
 def _compare() -> Iterator[Finding]:
     version = platform.python_version()
     yield Finding("compare", "Python 3.11 or newer", sys.version_info >= (3, 11), True, version)
@@ -60,6 +68,7 @@ def _compare() -> Iterator[Finding]:
             yield Finding("compare", package, True, True, "found")
         except ImportError as problem:
             yield Finding("compare", package, False, True, f"{problem}; `pip install {package}`")
+    yield _pyarrow("compare", required=False)
     shipped = {kind or "plans": len(plans.shipped(kind)) for kind in ("links", "workloads", "")}
     yield Finding(
         "compare",
@@ -222,6 +231,7 @@ def _extras(command: str, *extras: tuple[str, str, str]) -> Iterator[Finding]:
 
 
 def _sweep() -> Iterator[Finding]:
+    yield _pyarrow("sweep", required=True)
     yield from _extras(
         "sweep",
         ("scipy", "sobol", 'draws points with sampling = "sobol"'),

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ackwise.cli.shape import Command
+from ackwise.cli.shape import Command, argument
 from ackwise.errors import InputError
 
 GROUP = "ackwise.commands"
@@ -39,7 +39,7 @@ def command(name: str, words: str = "") -> click.Command:
     @click.command(
         words.split()[-1], cls=Command, text=f"This command {REMEDY}.", add_help_option=True
     )
-    @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
+    @argument("rest", nargs=-1, type=click.UNPROCESSED)
     def missing(rest: tuple[str, ...]) -> int:
         del rest
         raise InputError(f"{words}: {REMEDY}")

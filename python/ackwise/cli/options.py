@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ackwise.cli import shape
-from ackwise.cli.shape import F, argument, group, option
+from ackwise.cli.shape import F, ParamType, argument, group, option
 from ackwise.errors import InputError, quoted
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _DIGITS_MAX = 30  # Python refuses thousands
 
 
-class Whole(click.ParamType[int]):
+class Whole(ParamType[int]):
     """A whole number within bounds."""
 
     name = "number"
@@ -54,7 +54,7 @@ class Whole(click.ParamType[int]):
         return number
 
 
-class Number(click.ParamType[float]):
+class Number(ParamType[float]):
     """A number within bounds."""
 
     name = "number"
@@ -76,7 +76,7 @@ class Number(click.ParamType[float]):
         return number
 
 
-class Quantity(click.ParamType[int]):
+class Quantity(ParamType[int]):
     """A quantity with a unit, in base units: `dimension` is a name of `plans.units`."""
 
     name = "quantity"
@@ -113,7 +113,7 @@ class Duration(Quantity):
         return int(key.low), int(key.high)
 
 
-class OneOf(click.ParamType[str]):
+class OneOf(ParamType[str]):
     """One of a few words."""
 
     name = "choice"
@@ -121,7 +121,7 @@ class OneOf(click.ParamType[str]):
     def __init__(self, *words: str) -> None:
         self.words = words
 
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         return "|".join(self.words)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -137,7 +137,7 @@ class OneOf(click.ParamType[str]):
         return _completions(((word, "") for word in self.words), incomplete)
 
 
-class Folder(click.ParamType[Path]):
+class Folder(ParamType[Path]):
     """A directory for output, which is made if it does not exist."""
 
     name = "directory"
@@ -154,7 +154,7 @@ class Folder(click.ParamType[Path]):
         return _paths(incomplete, "dir")
 
 
-class OutputPath(click.ParamType[str]):
+class OutputPath(ParamType[str]):
     """A file or directory that need not exist, as the user names it."""
 
     def __init__(self, kind: str = "file") -> None:
@@ -169,7 +169,7 @@ class OutputPath(click.ParamType[str]):
         return _paths(incomplete, "dir" if self.name == "directory" else "file")
 
 
-class Known(click.ParamType[str]):
+class Known(ParamType[str]):
     """A name out of those that `known` yields with a line each; `files`: or the path of a file.
 
     The shell completes it; the command checks the name, since it knows what else is accepted.

@@ -54,6 +54,9 @@ class Outputs:
 
         if self.figure is not None:
             extension.load(FIGURES, "--figure").check(self.figure)
+        if self.parquet is not None:
+            # refused before anything is computed
+            from ackwise.results import arrow  # noqa: F401
         taken: dict[str, str] = {}
         for name in _OPTIONS:
             path = getattr(self, name)

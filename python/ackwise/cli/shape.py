@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -23,6 +23,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 NAMES_WIDTH_MAX = 30  # wider names have their meaning on the next line
 COMPLETE = "_ACKWISE_COMPLETE"  # environment variable that the completion scripts set
 _OTHER = "Other options"
+
+
+if TYPE_CHECKING:
+    from click import ParamType as ParamType
+else:
+
+    class ParamType(click.ParamType):
+        """Generic before click 8.4, too: Debian 13 has 8.1."""
+
+        __class_getitem__ = classmethod(lambda cls, _kind: cls)
+
+
+_METAVAR_OF_CONTEXT = click.Parameter.make_metavar.__code__.co_argcount > 1  # from click 8.2 on
+
+
+def _metavar(make: Callable[..., str], ctx: click.Context | None) -> str:
+    return make(ctx) if _METAVAR_OF_CONTEXT else make()
 
 
 # --- options -------------------------------------------------------------------------------------
@@ -35,13 +52,22 @@ class Option(click.Option):
         super().__init__(*declarations, **attributes)
         self.group = group
 
+    def make_metavar(self, ctx: click.Context | None = None) -> str:
+        return _metavar(super().make_metavar, ctx)
+
 
 class Argument(click.Argument):
     """An argument whose help can state a default in words."""
 
-    def __init__(self, *declarations: Any, show_default: str = "", **attributes: Any) -> None:
+    def __init__(
+        self, *declarations: Any, help: str = "", show_default: str = "", **attributes: Any
+    ) -> None:
         super().__init__(*declarations, **attributes)
+        self.help = help or None
         self.show_default = show_default or None
+
+    def make_metavar(self, ctx: click.Context | None = None) -> str:
+        return _metavar(super().make_metavar, ctx)
 
 
 def argument(name: str, **attributes: Any) -> Callable[[F], F]:
@@ -210,8 +236,14 @@ class Group(Command, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         found = self.get_command(ctx, args[0])
         if found is None and not ctx.resilient_parsing:
-            raise click.NoSuchCommand(args[0], possibilities=self.list_commands(ctx), ctx=ctx)
+            raise _NoSuchCommand(args[0], self.list_commands(ctx), ctx)
         return (args[0] if found else None), found, args[1:]
+
+
+class _NoSuchCommand(click.UsageError):
+    def __init__(self, name: str, known: list[str], ctx: click.Context) -> None:
+        super().__init__(f"no such command: {quoted(name)}", ctx)
+        self.name, self.known = name, known
 
 
 class LazyGroup(Group):
@@ -277,10 +309,8 @@ def _named(problem: click.BadParameter) -> str:
 def _what(problem: click.UsageError) -> str:
     if isinstance(problem, click.MissingParameter):
         return f"{_named(problem)} is missing"
-    if isinstance(problem, click.NoSuchCommand):
-        return f"unknown command {quoted(problem.command_name)}" + _near(
-            problem.command_name, problem.possibilities
-        )
+    if isinstance(problem, _NoSuchCommand):
+        return f"unknown command {quoted(problem.name)}" + _near(problem.name, problem.known)
     if isinstance(problem, click.NoSuchOption):
         return f"unknown option {problem.option_name}" + (
             _near(problem.option_name, problem.possibilities) or _elsewhere(problem)

@@ -77,8 +77,8 @@ def _cell(value: str | int | float | None) -> str | int | float | None:
 def parquet_bytes(rows: Iterable[Row], metadata: Mapping[str, str]) -> bytes:
     """The rows as Parquet with typed columns; `metadata` (such as the plan) is stored in the
     schema."""
-    import pyarrow as pa  # imported here, because the import takes longer than a small comparison
-    import pyarrow.parquet as pq
+    # imported here, because the import takes longer than a small comparison
+    from ackwise.results.arrow import pa, pq
 
     sink = pa.BufferOutputStream()
     about = {key: _utf8(text) for key, text in metadata.items()}
@@ -88,7 +88,7 @@ def parquet_bytes(rows: Iterable[Row], metadata: Mapping[str, str]) -> bytes:
 
 def arrow_table(rows: Iterable[Row]) -> Any:
     """The rows as a pyarrow table with typed columns."""
-    import pyarrow as pa
+    from ackwise.results.arrow import pa
 
     left = iter(rows)
     parts = []
@@ -106,7 +106,7 @@ _ROWS_AT_ONCE = 1000
 
 
 def _column(values: list[str | int | float | None]) -> Any:
-    import pyarrow as pa
+    from ackwise.results.arrow import pa
 
     if any(isinstance(v, str) for v in values):
         return pa.array([None if v is None else _utf8(str(v)) for v in values], pa.string())
@@ -117,7 +117,7 @@ def _column(values: list[str | int | float | None]) -> Any:
 
 def _joined(parts: Sequence[Any], name: str) -> Any:
     """A column of all parts: text if any part has text, integers if every row has one."""
-    import pyarrow as pa
+    from ackwise.results.arrow import pa
 
     found = [
         part[name] if name in part.column_names else pa.chunked_array([pa.nulls(part.num_rows)])

@@ -9,8 +9,6 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
-import pyarrow as pa
-
 from ackwise import engine
 from ackwise.engine import Cancel, typed
 from ackwise.engine.result import RunResult
@@ -20,6 +18,7 @@ from ackwise.plans import Plan
 from ackwise.plans.schema import Kind
 from ackwise.plans.units import Dimension
 from ackwise.results import compare, document, provenance
+from ackwise.results.arrow import pa
 from ackwise.results.compare import Job
 from ackwise.results.metrics import METRICS
 from ackwise.sweeps import draw, point

@@ -17,14 +17,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from ackwise import bounded, plans
 from ackwise.engine import typed
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, folders, reading
 from ackwise.results import export
+from ackwise.results.arrow import pa, pq
 from ackwise.sweeps import cell, draw, point
 from ackwise.sweeps.axis import Axis
 from ackwise.sweeps.cell import Row, Task

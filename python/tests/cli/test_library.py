@@ -142,3 +142,41 @@ def test_errors_name_the_argument_and_no_option(call: object, says: str) -> None
         call()  # type: ignore[operator]
     assert says in str(raised.value)
     assert "--" not in str(raised.value).partition("`")[0]
+
+
+@pytest.mark.parametrize(
+    ("missing", "call", "code", "says"),
+    [
+        ("pandas", "library.diagnose(BULK).to_pandas()", None, "to_pandas needs pandas: `pip"),
+        ("pyarrow", "library.diagnose(BULK).to_arrow()", None, "need pyarrow: `pip install"),
+        ("pyarrow", "main(['compare', *SHORT, '--parquet', 'x.parquet'])", 1, "need pyarrow: `"),
+        ("pyarrow", "main(['sweep', 'run', 'space.toml', 'cells'])", 1, "need pyarrow: `pip"),
+        ("pyarrow", "main(['doctor', 'sweep'])", 1, "need pyarrow: `pip install"),
+        ("pyarrow", "main(['compare', *SHORT, '--csv', 'x.csv'])", 0, ""),
+        ("pyarrow", "main(['diagnose', BULK, '--json', 'x.json'])", 0, ""),
+    ],
+)
+def test_only_what_needs_pyarrow_or_pandas_asks_for_it(
+    missing: str, call: str, code: int | None, says: str, tmp_path: Path
+) -> None:
+    program = f"""
+import sys
+sys.path.insert(0, "without")
+import ackwise as library
+from ackwise.cli.main import main
+BULK, SHORT = {str(BULK)!r}, ["--link", "adsl", "--policy", "linux", "--duration", "1s", "--quiet"]
+try:
+    sys.exit({call})
+except library.RunError as problem:
+    print(problem)
+    sys.exit(3)
+"""
+    (tmp_path / "space.toml").write_text("", encoding="utf-8")
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without" / f"{missing}.py").write_text("raise ImportError", encoding="utf-8")
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == (3 if code is None else code), done.stderr
+    assert says in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "x.parquet").exists()
