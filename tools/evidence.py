@@ -105,7 +105,7 @@ def _kernel_checks() -> Iterator[Item]:
     more = {"bpf": "check-bpf", "races": "check-smp", "cost": "check-cost"}
     for step in KERNEL_STEPS:
         needs = (*LAB, "check", "evidence", *([more[step]] if step in more else ()))
-        words = ("env", "STRESS_SECONDS=20", "linux/check", step)
+        words = ("env", "STRESS_SECONDS=40", "linux/check", step)
         yield Item(step, words, (*CORE, *KERNEL, "linux/check", "linux/selftests/*"), needs)
 
 
