@@ -36,10 +36,11 @@ DRAWS = {"tuning": 201, "judging": 301, "again": 401}
 _COUNTED = ("goodput_bps", "acks", "segments_received", "retransmitted_segments")
 COLUMNS = (
     *("space", "policy", "points", "99%", "unsure", "under 97%", "worst", "of linux", "ACKs"),
-    *("of fewest", "again", "more again", "p99 later", "segs/ACK"),
+    *("of fewest", "again", "more again", "queue", "more queue", "p99 later", "segs/ACK"),
 )
 KEPT = 0.99  # of the best goodput
 WORST = 0.97
+PACKET_BYTES = 1500
 LATER = 1.01  # message p99 beside linux
 INTERVAL = 1.96  # half of a 95% interval, in standard errors
 
@@ -101,7 +102,7 @@ def cells(folder: Path, holds: float = 0) -> pd.DataFrame:
     for place in _folders(folder):
         one = pd.read_parquet(place / "cells")
         if "link.down.rate_bps" in one:
-            path = one["link.down.rate_bps"] * one["rtt_ns"] / 1e9 / 8 / 1500
+            path = one["link.down.rate_bps"] * one["rtt_ns"] / 1e9 / 8 / PACKET_BYTES
             one = one[path * (1 + one["queue_bdp"]) >= holds]
         one["policy_is"] = place.name
         parts.append(one[one.not_run == ""])
@@ -113,6 +114,7 @@ def cells(folder: Path, holds: float = 0) -> pd.DataFrame:
         acks=("acks", "sum"),
         again=("retransmitted_segments", "sum"),
         segments=("segments_received", "sum"),
+        queue=("queue_peak_bytes", "max"),
         late=("seconds", "max"),
     )
     return found.reset_index()
@@ -134,6 +136,7 @@ def points(rows: pd.DataFrame, policy: str) -> pd.DataFrame:
     near = goodput.ge(KEPT * goodput.max(axis=1), axis=0)
     out["fewest"] = acks[policy] / acks.where(near).min(axis=1)
     out["again"], out["again_linux"] = wide["again"][policy], wide["again"]["linux"]
+    out["queue"], out["queue_linux"] = wide["queue"][policy], wide["queue"]["linux"]
     out["later"] = wide["late"][policy] / wide["late"]["linux"]
     out["per_ack"] = wide["segments"][policy] / acks[policy].clip(lower=1)
     return out
@@ -166,6 +169,7 @@ def show(folder: Path, policies: list[str], misses: str | None, holds: float) ->
             low = found.kept < KEPT
             sure = low & (found.kept + found.unsure < KEPT)
             more = found.again > 1.05 * found.again_linux + 2
+            fuller = found.queue > 1.05 * found.queue_linux + 2 * PACKET_BYTES
             late = found.later.dropna()
             of_linux = found.again.sum() / max(1, found.again_linux.sum())
             table.append(
@@ -182,13 +186,16 @@ def show(folder: Path, policies: list[str], misses: str | None, holds: float) ->
                     f"{mean(found.fewest):.2f}",
                     f"{of_linux:.2f}",
                     str(more.sum()),
+                    f"{mean(found.queue / found.queue_linux):.3f}",
+                    str(fuller.sum()),
                     f"{(late > LATER).sum()} of {len(late)}" if len(late) else "",
                     f"{mean(found.per_ack):.2f}",
                 )
             )
             if misses == place.name:
+                told = found[sure | more | fuller | (found.later > LATER)]
                 with pd.option_context("display.width", 200, "display.max_rows", 60):
-                    print(found[sure | more | (found.later > LATER)].sort_values("kept").round(3))
+                    print(told.sort_values("kept").round(3))
     print("\n".join(f"| {' | '.join(row)} |" for row in table))
 
 

@@ -253,8 +253,8 @@ impl Channel {
             }
             wake = Wake::Transmit(start_ns);
         }
-        let waiting = qdisc.queues().packets() as u64;
-        self.stats.max_queue_packets = self.stats.max_queue_packets.max(waiting);
+        let queues = qdisc.queues();
+        self.stats.waits(queues.packets(), queues.bytes());
         wake
     }
 
@@ -288,8 +288,7 @@ impl Channel {
         let start_ns = if busy { self.free_ns } else { granted_ns(self.grant_ns, now) };
         if start_ns > now {
             self.fifo.hold(start_ns.min(ready_ns), packet);
-            let waiting = self.fifo.packets() as u64;
-            self.stats.max_queue_packets = self.stats.max_queue_packets.max(waiting);
+            self.stats.waits(self.fifo.packets(), self.fifo.bytes());
         }
         Some(start_ns)
     }

@@ -55,6 +55,12 @@ impl Fifo {
         self.waiting.len()
     }
 
+    /// Their bytes.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.waiting_bytes
+    }
+
     #[inline]
     pub fn has_room(&self, packet: &Packet) -> bool {
         self.limits.have_room(self.waiting.len(), self.waiting_bytes, packet)

@@ -176,10 +176,21 @@ keys! {
         /// Number of packets marked by the queue instead of dropped (RFC 3168).
         pub marked: u64,
         pub acks_filtered: u64,
+        /// Most packets, and most bytes, that waited at a time; the one in transmission does not.
         pub max_queue_packets: u64,
+        pub max_queue_bytes: u64,
         pub busy_share: f64,
         #[serde(skip_serializing_if = "Option::is_none")]
         pub series: Option<ChannelSeries>,
+    }
+}
+
+impl ChannelResult {
+    /// Counts what waits after an arrival.
+    #[inline]
+    pub fn waits(&mut self, packets: usize, bytes: u64) {
+        self.max_queue_packets = self.max_queue_packets.max(packets as u64);
+        self.max_queue_bytes = self.max_queue_bytes.max(bytes);
     }
 }
 

@@ -749,6 +749,8 @@ fn a_full_fifo_drops_what_comes_behind_its_limit() {
         let down = json!({ "down": { "queue_packets": 20, "discipline": discipline } });
         let r = run(&ruler(down, &[group(over)]));
         assert_eq!((r.down.dropped_queue, r.down.max_queue_packets), (29, 20), "{discipline}");
+        // Segments of 1000 bytes.
+        assert_eq!(r.down.max_queue_bytes, 20_000, "{discipline}");
         // The last in the queue waits for 20 others: it arrives at 21 + 20 ms.
         assert_eq!(acks(trace(&r))[20], (41_000, 21, "every-segment"), "{discipline}");
     }
@@ -775,6 +777,7 @@ fn a_fifo_limited_in_bytes_holds_what_fits() {
     });
     let r = run(&ruler(json!({ "down": { "queue_bytes": 10_500 } }), &[group(over)]));
     assert_eq!((r.down.dropped_queue, r.down.max_queue_packets), (39, 10));
+    assert_eq!(r.down.max_queue_bytes, 10_000);
 }
 
 #[test]

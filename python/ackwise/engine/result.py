@@ -126,6 +126,8 @@ class ChannelResult:
     """Number of packets marked by the queue instead of dropped (RFC 3168)."""
     acks_filtered: int
     max_queue_packets: int
+    """Most packets, and most bytes, that waited at a time; the one in transmission does not."""
+    max_queue_bytes: int
     busy_share: float
     series: ChannelSeries | None = None
 

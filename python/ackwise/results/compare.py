@@ -202,11 +202,13 @@ def _run(job: Job, trace_limit: int, simulate: Simulate, cancel: Cancel) -> list
     host = result.client if job.link.device == "client" else result.server
     found = {group.name: group for group in result.groups}
     runs = []
+    directions = {group.name: group.direction for group in job.workload.groups}
     for name in job.workload.measured_names:
         group = found.get(name)
         if group is None:
             raise RunError(f"the engine returned no group {name!r}")
-        measured = Measured(group, host, result.ping)
+        channel = result.down if directions[name] == "down" else result.up
+        measured = Measured(group, host, result.ping, channel)
         runs.append(
             GroupRun(
                 job,

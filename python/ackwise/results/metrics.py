@@ -5,7 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from ackwise.engine.result import GroupResult, HostResult, PingResult, Quantiles
+from ackwise.engine.result import (
+    ChannelResult,
+    GroupResult,
+    HostResult,
+    PingResult,
+    Quantiles,
+)
 
 
 class Better(Enum):
@@ -31,11 +37,13 @@ class Metric:
 
 @dataclass(frozen=True)
 class Measured:
-    """Source of a metric: a group of a run, the link's device, the run's echo requests."""
+    """Source of a metric: a group of a run, the link's device, the run's echo requests, the link's
+    direction that carries the group's data (None: the lab does not see it)."""
 
     group: GroupResult
     host: HostResult
     ping: PingResult | None
+    channel: ChannelResult | None
 
 
 Take = Callable[[Measured], float | None]
@@ -47,6 +55,10 @@ def _plain(name: str) -> Take:
         return None if found is None else float(found)
 
     return take
+
+
+def _of_queue(name: str) -> Take:
+    return lambda of: float(getattr(of.channel, name)) if of.channel else None
 
 
 def _quantile(found: Quantiles, which: str) -> float | None:
@@ -127,6 +139,12 @@ METRICS: list[Metric] = [
            _plain("stalled_ns"), False),
     Metric("retransmitted_segments", "retrans", "", Better.LOWER, "retransmitted segments",
            _plain("retransmitted_segments")),
+    Metric("queue_peak_packets", "queue peak packets", "", Better.LOWER,
+           "most packets of all groups that waited at a time where the group's data enters the "
+           "link, without the one in transmission; absent in the lab",
+           _of_queue("max_queue_packets"), False),
+    Metric("queue_peak_bytes", "queue peak", "B", Better.LOWER,
+           "most bytes that waited there at a time", _of_queue("max_queue_bytes"), False),
     Metric("timeouts", "timeouts", "", Better.LOWER, "retransmission timeouts",
            _plain("timeouts"), False),
     Metric("delivered_bytes", "delivered", "B", Better.NEITHER,

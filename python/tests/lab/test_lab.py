@@ -638,8 +638,9 @@ def test_quantiles_are_exact_and_their_buckets_hold_every_value() -> None:
 def test_a_metric_that_the_lab_cannot_measure_is_empty() -> None:
     short = replace(scenario(), duration_ns=10**8)
     group = replace(engine.simulate(short).groups[0], stalls=None)
-    stalls = next(metric for metric in metrics.METRICS if metric.key == "stalls")
-    assert stalls.take(metrics.Measured(group, HostResult(), None)) is None
+    take = {metric.key: metric.take for metric in metrics.METRICS}
+    measured = metrics.Measured(group, HostResult(), None, None)
+    assert [take[key](measured) for key in ("stalls", "queue_peak_bytes")] == [None, None]
 
 
 def test_a_lab_runs_result_makes_the_simulators_table() -> None:

@@ -506,3 +506,22 @@ def test_every_metric_is_measured_somewhere() -> None:
     found = compare.run(small_plan(links=[plans.load_link("mips-receiver")], workloads=loads))
     estimates = [c.estimates for t in found.tables for c in t.cells]
     assert {k for e in estimates for k, v in e.items() if v is not None} == {m.key for m in METRICS}
+
+
+def test_a_groups_queue_is_the_one_that_its_data_enters() -> None:
+    # wan-10ms holds 50 packets in either direction: downloads and uploads fill both, the upload of
+    # a queue of 7 only that.
+    link = plans.load_link("wan-10ms")
+    short = put(link.scenario, "up.queue_packets", 7)
+    found = compare.run(
+        small_plan(
+            links=[replace(link, scenario=short)], workloads=[plans.load_workload("both-ways")]
+        )
+    )
+    peaks = {
+        cell.group: (cell.estimates["queue_peak_packets"], cell.estimates["queue_peak_bytes"])
+        for cell in found.tables[0].cells
+        if cell.policy.label == "linux"
+    }
+    assert {g: p.mean for g, (p, _) in peaks.items() if p} == {"download": 50, "upload": 7}
+    assert {g: b.mean for g, (_, b) in peaks.items() if b} == {"download": 75_000, "upload": 10_500}
