@@ -107,11 +107,13 @@ def cells(folder: Path, holds: float = 0) -> pd.DataFrame:
         one["policy_is"] = place.name
         parts.append(one[one.not_run == ""])
     rows = pd.concat(parts)
+    # What a filter or a driver drops never crossed the link.
+    rows["sent"] = rows["acks"] - rows["acks_filtered"].fillna(0)
     rows["seconds"] = rows["message_latency_p99_ns"] / 1e9
     keys = ["workload", "link", "point", "run", "policy_is"]
     found = rows.groupby(keys, observed=True).agg(
         goodput=("goodput_bps", "sum"),
-        acks=("acks", "sum"),
+        acks=("sent", "sum"),
         again=("retransmitted_segments", "sum"),
         segments=("segments_received", "sum"),
         queue=("queue_peak_bytes", "max"),

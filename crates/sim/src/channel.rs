@@ -13,6 +13,7 @@
 //! medium, losses by name (`discipline`). Faults are applied at the far end and cost one more event
 //! (`line`). A FIFO has the same times either way; a test checks it.
 
+use crate::coalescer::Coalescer;
 use crate::discipline::{self, count_drop, Qdisc};
 use crate::emulator::Emulator;
 use crate::fifo::Fifo;
@@ -126,6 +127,8 @@ pub struct Channel {
     qdisc: Option<Box<dyn Qdisc>>,
     /// The packet chosen for an idle transmitter, whose event is still pending.
     starting: Option<Box<Packet>>,
+    /// The driver of the host that sends here: `Engine::offer` asks it before `enqueue`.
+    pub coalescer: Option<Box<Coalescer>>,
     /// Losses by name, before the queue.
     losses: Option<Box<NamedLosses>>,
     faults: Option<Box<Faults>>,
@@ -138,7 +141,8 @@ pub struct Channel {
     transmitting: bool,
     /// Whether it is served alternately with the other direction on one medium.
     pub shared: bool,
-    /// Whether it is a FIFO without faults, on a medium of its own and not emulated as in the lab.
+    /// Whether it is a FIFO without faults, on a medium of its own, not emulated as in the lab, and no
+    /// driver holds packets before it.
     is_plain: bool,
     busy_ns: u64,
     pub stats: ChannelResult,
@@ -189,7 +193,8 @@ impl Channel {
         let emulator = pipe
             .lab_clock
             .then(|| Emulator::new(pipe.rate_bps, pipe.delay_ns, Rng::new(seed, place | EMULATOR)));
-        let is_plain = qdisc.is_none() && faults.is_none() && emulator.is_none();
+        let coalescer = Coalescer::new(pipe.coalescer, mtu_bytes).map(Box::new);
+        let is_plain = qdisc.is_none() && faults.is_none() && emulator.is_none() && coalescer.is_none();
         Channel {
             rate: Rate::new(pipe.rate_bps),
             delay_ns: pipe.delay_ns,
@@ -198,6 +203,7 @@ impl Channel {
             fifo: Fifo::new(pipe, Rng::new(seed, place | TIES)),
             qdisc,
             starting: None,
+            coalescer,
             losses,
             faults,
             line: VecDeque::new(),
@@ -394,6 +400,7 @@ impl Channel {
         // A FIFO counts a packet when it enters: subtract transmissions that have not taken place.
         let to_come = self.free_ns.saturating_sub(duration_ns);
         let busy_ns = self.busy_ns.saturating_sub(to_come);
+        self.stats.acks_filtered += self.coalescer.as_ref().map_or(0, |driver| driver.dropped());
         self.stats.busy_share = busy_ns as f64 / duration_ns.max(1) as f64;
         self.stats.clone()
     }

@@ -162,6 +162,8 @@ pub struct Engine<'a> {
     /// Whether one access link alone feeds each direction of the shared link, so that the future of a
     /// packet is known when it leaves its host.
     has_one_feeder: bool,
+    /// Whether a driver looks at what its host receives.
+    has_coalescer: bool,
     /// Hosts by `Side`.
     hosts: [Host; 2],
     flows: Vec<Flow>,
@@ -233,6 +235,7 @@ impl<'a> Engine<'a> {
             && is_one_flow
             && !is_looked_at
             && channels.iter().all(Channel::is_plain);
+        let has_coalescer = channels.iter().any(|channel| channel.coalescer.is_some());
         let mut engine = Engine {
             scenario,
             now: 0,
@@ -245,6 +248,7 @@ impl<'a> Engine<'a> {
             access: scenario.access.as_ref().map(|a| Access::new(a.rate_bps, a.delay_ns)),
             hops: if scenario.access.is_some() { 3 } else { 1 },
             has_one_feeder,
+            has_coalescer,
             hosts: [Host::new(&scenario.client), Host::new(&scenario.server)],
             flows: Vec::new(),
             groups,
@@ -482,6 +486,7 @@ impl<'a> Engine<'a> {
             SimEvent::Arrival(group) => self.next_arrival(group),
             SimEvent::Series => self.on_series(),
             SimEvent::Ping => self.on_ping(),
+            SimEvent::Coalescer(channel) => self.on_coalescer(channel),
         }
     }
 
@@ -512,6 +517,31 @@ impl<'a> Engine<'a> {
 
     #[inline(never)]
     fn offer(&mut self, channel: usize, packet: Box<Packet>) {
+        let Some(driver) = &mut self.channels[channel].coalescer else {
+            return self.enqueue(channel, packet);
+        };
+        driver.send(self.now, packet);
+        self.leave_driver(channel);
+    }
+
+    fn on_coalescer(&mut self, channel: usize) {
+        if let Some(driver) = &mut self.channels[channel].coalescer {
+            driver.expire(self.now);
+            self.leave_driver(channel);
+        }
+    }
+
+    /// Queues what a driver no longer holds, and schedules its timer.
+    fn leave_driver(&mut self, channel: usize) {
+        while let Some(packet) = self.channels[channel].coalescer.as_mut().and_then(|d| d.next()) {
+            self.enqueue(channel, packet);
+        }
+        if let Some(at) = self.channels[channel].coalescer.as_mut().and_then(|d| d.wake()) {
+            self.heap.push(at, SimEvent::Coalescer(channel));
+        }
+    }
+
+    fn enqueue(&mut self, channel: usize, packet: Box<Packet>) {
         let wake = self.channels[channel].enqueue(self.now, packet);
         self.schedule(channel, wake);
         if self.channels[channel].shared && !self.medium_busy && self.channels[channel].has_waiting() {
@@ -611,6 +641,9 @@ impl<'a> Engine<'a> {
             }
             return;
         }
+        if self.has_coalescer {
+            self.pass_driver(&packet);
+        }
         let side = if packet.down { Side::Client } else { Side::Server };
         self.pass_tap(if packet.down { Place::Client } else { Place::Server }, &packet);
         if self.hosts[processor(self.scenario, side) as usize].is_active() {
@@ -660,6 +693,15 @@ impl<'a> Engine<'a> {
     #[inline(never)]
     fn put_on_last_link(&mut self, packet: Box<Packet>) {
         self.enter_access(packet);
+    }
+
+    /// A packet reaches a host: shows it to the driver of that host.
+    #[inline(never)]
+    fn pass_driver(&mut self, packet: &Packet) {
+        let sends = if packet.down { UP } else { DOWN };
+        if let Some(driver) = &mut self.channels[sends].coalescer {
+            driver.receive(self.now, packet);
+        }
     }
 
     #[inline]

@@ -30,6 +30,8 @@ pub enum SimEvent {
     Series,
     /// The next echo request.
     Ping,
+    /// A driver's ACKs have waited long enough.
+    Coalescer(usize),
 }
 
 /// Number of bits for the number in an event's code; the rest is its type.
@@ -49,6 +51,7 @@ impl SimEvent {
             SimEvent::Arrival(group) => (6, group),
             SimEvent::Series => (7, 0),
             SimEvent::Ping => (8, 0),
+            SimEvent::Coalescer(channel) => (9, channel),
         };
         debug_assert!(number < 1 << NUMBER_BITS);
         Code(kind << NUMBER_BITS | number as u32)
@@ -75,7 +78,8 @@ impl Code {
             5 => SimEvent::Start(number),
             6 => SimEvent::Arrival(number),
             7 => SimEvent::Series,
-            _ => SimEvent::Ping,
+            8 => SimEvent::Ping,
+            _ => SimEvent::Coalescer(number),
         }
     }
 }

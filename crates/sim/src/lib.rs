@@ -11,6 +11,7 @@ mod app;
 mod channel;
 mod check;
 mod classes;
+mod coalescer;
 mod congestion;
 mod discipline;
 mod echo;

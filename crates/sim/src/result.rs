@@ -175,6 +175,7 @@ keys! {
         pub dropped_link: u64,
         /// Number of packets marked by the queue instead of dropped (RFC 3168).
         pub marked: u64,
+        /// Number of pure ACKs dropped as redundant: by the queue, or by the sending host's driver.
         pub acks_filtered: u64,
         /// Most packets, and most bytes, that waited at a time; the one in transmission does not.
         pub max_queue_packets: u64,

@@ -140,6 +140,9 @@ keys! {
         /// pure ACKs that CAKE drops because a later packet of the flow makes them redundant
         #[serde(default)]
         pub ack_filter: AckFilter,
+        /// what the driver of the host that sends in this direction does to its ACKs, before the queue
+        #[serde(default)]
+        pub coalescer: Coalescing,
         /// independent random packet loss, after the queue
         #[serde(default)]
         pub loss_ppm: u32 [0..=PPM_MAX],
@@ -227,6 +230,23 @@ choice! {
         On,
         /// Drops any redundant ACK.
         Aggressive,
+    }
+}
+
+choice! {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Coalescing {
+        #[default]
+        Off,
+        /// Samsung SCSC.
+        Samsung,
+        /// Qualcomm qcacld.
+        Qualcomm,
+        /// Broadcom DHD, mode HOLD.
+        Broadcom,
+        /// AIC8800.
+        Aic,
     }
 }
 

@@ -756,6 +756,25 @@ fn a_full_fifo_drops_what_comes_behind_its_limit() {
     }
 }
 
+// [S6.14]
+#[test]
+fn a_coalescer_thins_what_the_receiver_sends_and_its_timer_flushes_the_rest() {
+    // Segments arrive one each ms, and each is acknowledged; of three ACKs Broadcom's driver sends the
+    // newest. The 31st waits for its timer.
+    for (segments, left) in [(30, 10), (31, 11)] {
+        let over = json!({
+            "sender": { "initial_window_segments": 50 },
+            "app": { "kind": "bulk", "bytes": segments * MSS },
+        });
+        let up = json!({ "up": { "coalescer": "broadcom" } });
+        let r = run(&ruler(up, &[group(over)]));
+        let (sent, filtered) = (r.groups[0].acks_sent, r.up.acks_filtered);
+        assert_eq!((sent, r.up.packets, filtered), (segments, left, segments - left));
+        assert_eq!(r.groups[0].flows_completed, 1);
+        assert_eq!(r.groups[0].retransmitted_segments, 0);
+    }
+}
+
 #[test]
 fn an_idle_link_takes_a_packet_larger_than_its_queue() {
     // 500 bytes of queue: of ten packets of 1000 only the first passes; the others are retransmitted one

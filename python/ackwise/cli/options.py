@@ -329,7 +329,8 @@ def overrides(function: F) -> F:
         "Runs",
         option(
             "--policy", type=POLICIES, metavar="NAME[:KEY=VALUE,...]", multiple=True,
-            help="policy to run, `all` for every one, `rivals` for those of other stacks",
+            help="policy to run, `all` for every one, `rivals` for those of other stacks, "
+            "`path` for stock with ACKs thinned on their way",
             show_default="the plan's, or linux and adaptive",
         ),
         option(

@@ -125,6 +125,7 @@ class ChannelResult:
     marked: int
     """Number of packets marked by the queue instead of dropped (RFC 3168)."""
     acks_filtered: int
+    """Number of pure ACKs dropped as redundant: by the queue, or by the sending host's driver."""
     max_queue_packets: int
     """Most packets, and most bytes, that waited at a time; the one in transmission does not."""
     max_queue_bytes: int

@@ -19,6 +19,7 @@ Discipline = Literal[
     "cake",
 ]
 AckFilter = Literal["off", "on", "aggressive"]
+Coalescing = Literal["off", "samsung", "qualcomm", "broadcom", "aic"]
 DataDirection = Literal["down", "up"]
 CongestionControl = Literal["reno", "cubic", "bbr"]
 Counting = Literal["bytes", "bytes2smss", "acks"]
@@ -306,6 +307,9 @@ class Channel:
     """rate of CAKE's shaper, at most the link's; absent: the link's"""
     ack_filter: AckFilter = "off"
     """pure ACKs that CAKE drops because a later packet of the flow makes them redundant"""
+    coalescer: Coalescing = "off"
+    """what the driver of the host that sends in this direction does to its ACKs, before the queue
+    """
     loss_ppm: int = 0
     """independent random packet loss, after the queue"""
     burst_loss: BurstLoss | None = None

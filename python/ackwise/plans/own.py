@@ -11,7 +11,7 @@ from ackwise.errors import InputError, RunError, quoted
 from ackwise.host import folders, programs
 from ackwise.host.files import create
 from ackwise.host.leftovers import temporary_folder
-from ackwise.plans.policy import ALL, RIVALS
+from ackwise.plans.policy import ALL, PATH, RIVALS
 
 # What `make build` copies of core/: headers, hosts and the property tests.
 CORE = Path(__file__).resolve().parents[1] / "core"
@@ -48,7 +48,7 @@ def add(spec: str, where: str) -> str:
         )
     if _added.get(name) == file.resolve():
         return f"{name}{colon}{rest}"
-    if name in (ALL, RIVALS) or any(entry["name"] == name for entry in engine.policies()):
+    if name in (ALL, PATH, RIVALS) or any(entry["name"] == name for entry in engine.policies()):
         raise InputError(
             f"{said}: there is a policy {quoted(name)}; rename the file and its policy"
         )

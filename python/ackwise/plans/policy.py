@@ -12,13 +12,21 @@ from ackwise.errors import InputError, quoted, suggestion
 ALL = "all"
 # The rules of other stacks, which `all` does not mean.
 RIVALS = "rivals"
+# Stock receivers whose ACKs are thinned on their way.
+PATH = "path"
 # The host without a policy: on a kernel, its own code.
 STOCK = "linux"
 # The host of papers, which has arrivals and no protocol: not a receiver among others.
 MODEL = "model"
-HOST_KEY, CLAMP_KEY = "host", "clamp"
+HOST_KEY, CLAMP_KEY, PATH_KEY = "host", "clamp", "path"
 # What bounds an order: a quarter of flight and window, or, as published, only its delay.
 CLAMPS = (CLAMPED, UNCLAMPED) = ("flight", "none")
+# What else may thin the ACKs on their way up, and the keys of the uplink that put it there.
+PATHS: dict[str, dict[str, str]] = {
+    "cake": {"discipline": "cake", "ack_filter": "on"},
+    "cake-aggressive": {"discipline": "cake", "ack_filter": "aggressive"},
+    **{name: {"coalescer": name} for name in ("samsung", "qualcomm", "broadcom", "aic")},
+}
 
 
 @dataclass(frozen=True)
@@ -30,9 +38,16 @@ class PolicyChoice:
     params: dict[str, int]
     host: str = STOCK  # whose rules the policy's orders stand on; of a host, its own name
     clamp: str | None = None  # of CLAMPS; None: not chosen, so a plan applies its own
+    path: str | None = None  # of PATHS: what thins the ACKs after the receiver has sent them
 
     def for_engine(self) -> Policy:
-        """The policy in the scenario's format."""
+        """The policy in the scenario's format. Raises InputError for one with something on its
+        path, which only `plans.scenario_of` puts there."""
+        if self.path is not None:
+            raise InputError(
+                f"{self.label}: {PATH_KEY}={self.path} is a part of a link's uplink, so only "
+                "simulations of links have it: `ackwise compare`, `ackwise sweep`"
+            )
         return Policy(
             name=self.name, params=self.params, host=self.host, clamp=self.clamp != UNCLAMPED
         )
@@ -91,7 +106,7 @@ def parse(spec: str, where: str) -> PolicyChoice:
     params = {p["name"]: p for p in entry["params"]}
     values = {p["name"]: int(p["initial"]) for p in entry["params"]}
     given: dict[str, str] = {}
-    host, clamp = (name if entry["kind"] == "host" else STOCK), None
+    host, clamp, path = (name if entry["kind"] == "host" else STOCK), None, None
     if colon and not rest.strip():
         raise InputError(f"{where}: {quoted(spec)} ends in a colon; give key=value after it")
     for item in rest.split(",") if colon else []:
@@ -109,6 +124,9 @@ def parse(spec: str, where: str) -> PolicyChoice:
         if key == CLAMP_KEY:
             clamp = _word(text, f"{where}: {name}.{key}", CLAMPS)
             continue
+        if key == PATH_KEY:
+            path = _word(text, f"{where}: {name}.{key}", list(PATHS))
+            continue
         if key == "rails":
             raise InputError(
                 f"{where}: {name}.rails: there are no rails any more; give clamp=none for orders "
@@ -117,7 +135,7 @@ def parse(spec: str, where: str) -> PolicyChoice:
         if key not in params:
             raise InputError(
                 f"{where}: {name}.{key}: unknown parameter; "
-                f"{suggestion(key, [*params, HOST_KEY, CLAMP_KEY])}"
+                f"{suggestion(key, [*params, HOST_KEY, CLAMP_KEY, PATH_KEY])}"
             )
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
@@ -139,15 +157,17 @@ def parse(spec: str, where: str) -> PolicyChoice:
     label = name
     if given:
         label += ":" + ",".join(f"{k}={given[k]}" for k in given)
-    return PolicyChoice(label, name, values, host, clamp)
+    return PolicyChoice(label, name, values, host, clamp, path)
 
 
 def groups() -> dict[str, list[str]]:
-    """The words that mean several policies: `all` that are ours and receive TCP, and `rivals`."""
+    """The words that mean several policies: `all` that are ours and receive TCP, `rivals`, and
+    `path`, stock with each element on its path."""
     listed = engine.policies()
     return {
         ALL: [p["name"] for p in listed if p["kind"] != "rival" and p["name"] != MODEL],
         RIVALS: [p["name"] for p in listed if p["kind"] == "rival"],
+        PATH: [extended(STOCK, f"{PATH_KEY}={name}") for name in PATHS],
     }
 
 
@@ -158,7 +178,7 @@ def parse_all(specs: Iterable[str], where: str) -> list[PolicyChoice]:
     several = groups()
     for spec in specs:
         name, colon, rest = spec.strip().partition(":")
-        wanted = [f"{one}{colon}{rest}" for one in several.get(name, [name])]
+        wanted = [extended(one, rest) if colon else one for one in several.get(name, [name])]
         for one in wanted:
             policy = parse(one, where)
             if name in several and any(c.label == policy.label for c in chosen):

@@ -8,6 +8,7 @@ from typing import Any
 from ackwise.engine.scenario import (
     App,
     Bulk,
+    Channel,
     FlowGroup,
     OddWrites,
     ParetoBulk,
@@ -18,7 +19,7 @@ from ackwise.engine.scenario import (
     Scenario,
 )
 from ackwise.errors import InputError, quoted
-from ackwise.plans import policy
+from ackwise.plans import policy, schema
 from ackwise.plans.policy import PolicyChoice
 from ackwise.plans.schema import DEVICES
 
@@ -178,7 +179,7 @@ def scenario_of(
 ) -> Scenario:
     """The engine's input for one link, workload, policy and seed; `start_jitter_ns` applies to
     groups that set none."""
-    compared = chosen.for_engine()
+    compared = replace(chosen, path=None).for_engine()
 
     def group(flows: Flows) -> FlowGroup:
         return replace(
@@ -189,6 +190,7 @@ def scenario_of(
 
     return replace(
         link.scenario,
+        up=_with_element(link.scenario.up, chosen.path),
         seed=seed,
         duration_ns=workload.duration_ns,
         series_interval_ns=series_interval_ns,
@@ -196,6 +198,17 @@ def scenario_of(
         groups=tuple(map(group, workload.flows)),
         record=Record(trace=trace_limit > 0, trace_limit=trace_limit),
     )
+
+
+def _with_element(up: Channel, path: str | None) -> Channel:
+    """The uplink with what a policy has on its path. A discipline comes with its own keys, as where
+    `tc` replaces another one."""
+    changes: dict[str, Any] = dict(policy.PATHS[path]) if path else {}
+    if "discipline" in changes:
+        of_old = {key.engine_name for key in schema.keys_of("channel") if key.disciplines}
+        default = Channel(rate_bps=up.rate_bps, delay_ns=up.delay_ns)
+        changes = {**{name: getattr(default, name) for name in of_old}, **changes}
+    return replace(up, **changes)
 
 
 def _app_bytes(app: App) -> int | None:

@@ -207,8 +207,9 @@ def _run(job: Job, trace_limit: int, simulate: Simulate, cancel: Cancel) -> list
         group = found.get(name)
         if group is None:
             raise RunError(f"the engine returned no group {name!r}")
-        channel = result.down if directions[name] == "down" else result.up
-        measured = Measured(group, host, result.ping, channel)
+        ways = (result.down, result.up)
+        data, ack = ways if directions[name] == "down" else reversed(ways)
+        measured = Measured(group, host, result.ping, data, ack)
         runs.append(
             GroupRun(
                 job,

@@ -37,13 +37,14 @@ class Metric:
 
 @dataclass(frozen=True)
 class Measured:
-    """Source of a metric: a group of a run, the link's device, the run's echo requests, the link's
-    direction that carries the group's data (None: the lab does not see it)."""
+    """Source of a metric: a group of a run, the link's device, the run's echo requests, and the
+    link's directions that carry the group's data and its ACKs (None: the lab does not see them)."""
 
     group: GroupResult
     host: HostResult
     ping: PingResult | None
-    channel: ChannelResult | None
+    data_way: ChannelResult | None
+    ack_way: ChannelResult | None
 
 
 Take = Callable[[Measured], float | None]
@@ -58,7 +59,11 @@ def _plain(name: str) -> Take:
 
 
 def _of_queue(name: str) -> Take:
-    return lambda of: float(getattr(of.channel, name)) if of.channel else None
+    return lambda of: float(getattr(of.data_way, name)) if of.data_way else None
+
+
+def _filtered(of: Measured) -> float | None:
+    return float(of.ack_way.acks_filtered) or None if of.ack_way else None
 
 
 def _quantile(found: Quantiles, which: str) -> float | None:
@@ -117,6 +122,9 @@ METRICS: list[Metric] = [
            "Jain's index of the flows' goodputs, 1 for a single flow", _plain("fairness")),
     Metric("acks", "ACKs", "", Better.LOWER, "pure ACKs sent by the data receiver",
            _plain("acks_sent")),
+    Metric("acks_filtered", "filtered", "", Better.NEITHER,
+           "pure ACKs of all groups that the path dropped as redundant, where the group's ACKs "
+           "travel; absent if none was, and in the lab", _filtered),
     Metric("acks_piggybacked", "piggybacked", "", Better.NEITHER,
            "ACKs piggybacked on the receiver's data", _plain("acks_piggybacked"), False),
     Metric("segments_per_ack", "segs/ACK", "", Better.HIGHER,

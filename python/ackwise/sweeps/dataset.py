@@ -215,7 +215,7 @@ def manifest(space: Space, world: World) -> dict[str, Any]:
     follows = {
         **{key: value for key, value in about.items() if key not in ("title", "source", "file")},
         "policies": [
-            [c.choice.name, c.choice.params, c.choice.host, c.choice.clamp]
+            [c.choice.name, c.choice.params, c.choice.host, c.choice.clamp, c.choice.path]
             for c in space.candidates
         ],
         "scenarios": [

@@ -639,8 +639,9 @@ def test_a_metric_that_the_lab_cannot_measure_is_empty() -> None:
     short = replace(scenario(), duration_ns=10**8)
     group = replace(engine.simulate(short).groups[0], stalls=None)
     take = {metric.key: metric.take for metric in metrics.METRICS}
-    measured = metrics.Measured(group, HostResult(), None, None)
-    assert [take[key](measured) for key in ("stalls", "queue_peak_bytes")] == [None, None]
+    measured = metrics.Measured(group, HostResult(), None, None, None)
+    unknown = ("stalls", "queue_peak_bytes", "acks_filtered")
+    assert [take[key](measured) for key in unknown] == [None] * 3
 
 
 def test_a_lab_runs_result_makes_the_simulators_table() -> None:

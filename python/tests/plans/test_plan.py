@@ -12,7 +12,7 @@ import pytest
 from conftest import small_plan
 
 from ackwise import bounded, engine, plans
-from ackwise.engine.scenario import Sender
+from ackwise.engine.scenario import Scenario, Sender
 from ackwise.engine.typed import put
 from ackwise.errors import InputError
 from ackwise.plans import policy, schema, units
@@ -332,6 +332,29 @@ def test_a_word_means_several_policies_and_all_means_no_rival() -> None:
         labels("rivals", "xnu")
     with pytest.raises(InputError, match=r"linux\.clamp: linux is a host, without a policy"):
         labels("all:clamp=none")
+
+
+def test_a_policys_path_is_an_element_of_the_uplink_of_simulated_links_alone() -> None:
+    spelt = [one.label for one in policy.parse_all(["path"], "test")]
+    assert spelt == [f"linux:path={name}" for name in policy.PATHS]
+    link, bulk = plans.load_link("wan-10ms"), plans.load_workload("bulk")
+
+    def scenario(spec: str) -> Scenario:
+        return plans.scenario_of(link, bulk, policy.parse(spec, "test"), 1)
+
+    stock = scenario("linux")
+    driver = scenario("linux:path=samsung")
+    assert driver == put(stock, "up.coalescer", "samsung")
+    # CAKE comes with its own limit: 50 packets were the FIFO's.
+    cake = scenario("linux:path=cake-aggressive")
+    changed = {"discipline": "cake", "ack_filter": "aggressive", "queue_packets": 0}
+    assert cake == put(stock, "up", changed)
+    made = scenario("a3:path=aic,clamp=none")
+    assert (made.up.coalescer, made.groups[0].policy.clamp) == ("aic", False)
+    with pytest.raises(InputError, match="path=samsung is a part of a link's uplink"):
+        policy.parse("linux:path=samsung", "test").for_engine()
+    with pytest.raises(InputError, match=r'linux\.path: "samsun" is unknown'):
+        policy.parse("linux:path=samsun", "test")
 
 
 @pytest.mark.parametrize("word", [None, *policy.CLAMPS])

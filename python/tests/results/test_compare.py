@@ -503,7 +503,10 @@ def test_an_engine_refusal_names_link_workload_and_policy(
 
 def test_every_metric_is_measured_somewhere() -> None:
     loads = [plans.load_workload(name) for name in ("request-response", "ping-under-load")]
-    found = compare.run(small_plan(links=[plans.load_link("mips-receiver")], workloads=loads))
+    thinned = policy.parse_all(["linux:path=broadcom"], "test")
+    found = compare.run(
+        small_plan(links=[plans.load_link("mips-receiver")], workloads=loads, policies=thinned)
+    )
     estimates = [c.estimates for t in found.tables for c in t.cells]
     assert {k for e in estimates for k, v in e.items() if v is not None} == {m.key for m in METRICS}
 
@@ -525,3 +528,18 @@ def test_a_groups_queue_is_the_one_that_its_data_enters() -> None:
     }
     assert {g: p.mean for g, (p, _) in peaks.items() if p} == {"download": 50, "upload": 7}
     assert {g: b.mean for g, (_, b) in peaks.items() if b} == {"download": 75_000, "upload": 10_500}
+
+
+def test_acks_that_the_path_drops_are_a_column_where_it_drops_some(ackwise: Ackwise) -> None:
+    small = ("compare", "--link", "wan-10ms", "--duration", "1s", "--quiet", "--runs", "1")
+    words = (*small, "--policy", "linux", "--policy", "linux:path=broadcom")
+    said = ackwise(*words, "--json")
+    cells = json.loads(said.out)["tables"][0]["cells"]
+    stock, thinned = ({k: v["mean"] for k, v in c["metrics"].items()} for c in cells)
+    assert stock["acks_filtered"] is None
+    # Of three ACKs two are gone, but for those that the timer sent.
+    assert 0.5 < thinned["acks_filtered"] / thinned["acks"] <= 2 / 3
+    head = next(line for line in ackwise(*words).out.splitlines() if "goodput" in line)
+    assert "filtered" in head
+    alone = ackwise(*small, "--policy", "linux").out
+    assert "goodput" in alone and "filtered" not in alone
