@@ -122,11 +122,11 @@ impl App {
         self.wake_ns = NEVER;
         self.wrote_ns.get_or_insert(now);
         match &self.spec {
-            AppSpec::RandomSpacing(RandomSpacing { packets, bytes, max_gap_ns }) => {
+            AppSpec::RandomSpacing(RandomSpacing { packets, bytes, min_gap_ns, max_gap_ns }) => {
                 put(&mut self.messages, now, tx, u64::from(*bytes), 1);
                 self.written += 1;
                 if self.written < *packets {
-                    self.wake_ns = now + self.rng.up_to(*max_gap_ns);
+                    self.wake_ns = now + min_gap_ns + self.rng.up_to(max_gap_ns.saturating_sub(*min_gap_ns));
                 } else {
                     tx.fin_at = tx.written;
                 }

@@ -773,7 +773,8 @@ keys! {
 }
 
 keys! {
-    /// Writes of equal size at random distances, uniform on [0, max_gap_ns].
+    /// Writes of equal size at random distances, uniform on [min_gap_ns, max_gap_ns]; a stream of a
+    /// fixed rate if both are the same.
     #[derive(Clone, Debug, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
     pub struct RandomSpacing {
@@ -781,7 +782,10 @@ keys! {
         pub packets: u32 [1..=PACKETS_MAX],
         /// size of a write
         pub bytes: u32 [1..=1 << 20],
-        /// time between writes: uniform from 0 to this
+        /// time between writes, whether or not the last one was delivered: uniform from this
+        #[serde(default)]
+        pub min_gap_ns: u64 [0..=DELAY_MAX],
+        /// to this, if it is longer
         pub max_gap_ns: u64 [0..=DELAY_MAX],
     }
 }

@@ -148,6 +148,27 @@ fn a_full_fifo_delays_by_its_length() {
 }
 
 #[test]
+fn a_stream_of_a_fixed_rate_is_late_by_the_path_alone_and_by_its_backlog() {
+    // Ten segments every 200 ms: ten ms on a link of 8 Mbit/s, and 20 ms of delay.
+    let stream = |bytes: u64| {
+        let g = group(json!({
+            "sender": { "initial_window_segments": 1000, "max_window_segments": 1000 },
+            "app": { "kind": "random-spacing", "packets": 25, "bytes": bytes,
+                "min_gap_ns": 200 * MS, "max_gap_ns": 200 * MS },
+        }));
+        run(&ruler(json!({}), &[g]))
+    };
+    let r = stream(10 * MSS);
+    assert_eq!(only_flow(&r).end_ns, 24 * 200 * MS + 30 * MS);
+    assert_eq!(r.groups[0].message_latency_ns.samples, 25);
+    assert!((r.groups[0].message_latency_ns.max - 30e6).abs() <= 3e4);
+    // 300 segments take 300 ms: the writer does not wait, so the last of 25 is behind 24 of 100 ms.
+    let r = stream(300 * MSS);
+    assert_eq!(only_flow(&r).end_ns, 25 * 300 * MS + 20 * MS);
+    assert!((r.groups[0].message_latency_ns.max - 2.72e9).abs() <= 3e6);
+}
+
+#[test]
 fn a_ping_takes_its_own_time_and_that_of_the_queue() {
     // 84 bytes at 8 Mbit/s take 84 us, at 1 Tbit/s a nanosecond, and both delays 39 ms minus 1 ns.
     // A window of 60 segments is 20 more than the path holds, so each request finds 20 segments

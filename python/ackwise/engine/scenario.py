@@ -222,15 +222,19 @@ class RequestResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomSpacing:
-    """Writes of equal size at random distances, uniform on [0, max_gap_ns]."""
+    """Writes of equal size at random distances, uniform on [min_gap_ns, max_gap_ns]; a stream of a
+    fixed rate if both are the same.
+    """
 
     kind: Literal["random-spacing"] = field(default="random-spacing", init=False)
     packets: int
     """number of writes"""
     bytes: int
     """size of a write"""
+    min_gap_ns: int = 0
+    """time between writes, whether or not the last one was delivered: uniform from this"""
     max_gap_ns: int
-    """time between writes: uniform from 0 to this"""
+    """to this, if it is longer"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

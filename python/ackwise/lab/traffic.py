@@ -247,7 +247,7 @@ def _application(
             at = 0
             for i in range(app.packets):
                 if i:
-                    at += stream.up_to(app.max_gap_ns)
+                    at += app.min_gap_ns + stream.up_to(max(0, app.max_gap_ns - app.min_gap_ns))
                 yield at, app.bytes
         case Replay():
             keys["app"] = "schedule"
