@@ -6,7 +6,7 @@
 //! updates. So a sender learns of a hole only when more data fills another one, or by its timer.
 // [S6.15]
 
-use super::{Out, Rule, MS};
+use super::rule::{Out, Rule, MS};
 use crate::packet::{Flags, Packet};
 use crate::sender::NEVER;
 

@@ -5,7 +5,7 @@
 //! an ACK that finds none is never sent.
 // [S6.14]
 
-use super::{is_ack_alone, Out, Rule, MS};
+use super::rule::{is_ack_alone, Out, Rule, MS};
 use crate::packet::Packet;
 use crate::sender::NEVER;
 

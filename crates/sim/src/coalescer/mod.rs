@@ -15,50 +15,18 @@
 mod aic;
 mod broadcom;
 mod qualcomm;
+mod rule;
 mod samsung;
 #[cfg(test)]
 mod tests;
 
-use crate::packet::{Flags, Packet};
+use crate::packet::Packet;
 use crate::ping::PING_FLOW;
 use crate::scenario::Coalescing;
 use crate::sender::NEVER;
-use std::collections::VecDeque;
+use rule::{Out, Rule};
 
 const IPV4_TCP_HEADER_BYTES: u32 = 40;
-const MS: u64 = 1_000_000;
-
-/// What leaves a driver, and the number of ACKs that never will.
-#[derive(Default)]
-struct Out {
-    packets: VecDeque<Box<Packet>>,
-    dropped: u64,
-}
-
-impl Out {
-    fn send(&mut self, packet: Box<Packet>) {
-        self.packets.push_back(packet);
-    }
-
-    fn drop(&mut self, packet: Option<Box<Packet>>) {
-        self.dropped += u64::from(packet.is_some());
-    }
-}
-
-/// The rule of a driver.
-trait Rule {
-    /// Its host sends a TCP packet.
-    fn send(&mut self, now: u64, packet: Box<Packet>, out: &mut Out);
-
-    /// A packet reached its host.
-    fn receive(&mut self, _now: u64, _packet: &Packet) {}
-
-    /// Sends what has waited long enough.
-    fn expire(&mut self, now: u64, out: &mut Out);
-
-    /// When that will be the case for the first one that waits.
-    fn due_ns(&self) -> u64;
-}
 
 pub struct Coalescer {
     rule: Box<dyn Rule>,
@@ -118,9 +86,4 @@ impl Coalescer {
     pub fn dropped(&self) -> u64 {
         self.out.dropped
     }
-}
-
-/// Whether the only flag is ACK, and no data is with it.
-fn is_ack_alone(packet: &Packet) -> bool {
-    packet.is_pure_ack() && !packet.flags.intersects(Flags::PSH | Flags::ECE | Flags::CWR)
 }

@@ -6,7 +6,7 @@
 //! flow. One timer serves all flows: an ACK that comes while it runs waits for less.
 // [S6.13]
 
-use super::{is_ack_alone, Out, Rule, MS};
+use super::rule::{is_ack_alone, Out, Rule, MS};
 use crate::packet::Packet;
 use crate::sender::NEVER;
 

@@ -6,7 +6,7 @@
 //! itself is left alone. It is not in force for the first 512 ACKs, nor for 512 after each SACK.
 // [S6.12]
 
-use super::{Out, Rule, MS};
+use super::rule::{Out, Rule, MS};
 use crate::packet::{Flags, Packet};
 use crate::sender::NEVER;
 

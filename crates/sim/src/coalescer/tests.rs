@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::channel::tests::packet;
-use crate::packet::Sack;
+use crate::packet::{Flags, Sack};
 
 const MSS: u64 = 1460;
 const US: u64 = 1_000;
