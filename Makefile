@@ -62,6 +62,8 @@ $(WHEELHOUSE)/ready: pyproject.toml requirements.lock | $(BIN)/python
 
 # What `compare --policy FILE.c` is compiled with and checked by.
 BUNDLED := python/ackwise/core
+# What the lab's kernel is made of: a wheel has no linux/.
+LAB_SOURCES := python/ackwise/lab/sources
 .PHONY: build
 build: setup ## compile the engine, install ackwise and its experiments into .venv (editable)
 	@core/policies --write
@@ -69,6 +71,8 @@ build: setup ## compile the engine, install ackwise and its experiments into .ve
 	@rm -rf $(BUNDLED) && mkdir -p $(BUNDLED) && cd core && cp --parents -t ../$(BUNDLED) include/ackwise/* \
 		policy.c reason.c policy/registry.c rivals/registry.c rivals/rivals.h host/*.c \
 		test/prop_orders.c test/listed.h test/model.h test/test.h
+	@rm -rf $(LAB_SOURCES) && mkdir -p $(LAB_SOURCES) && cp -r --parents -t $(LAB_SOURCES) linux/series linux/config \
+		linux/lab linux/patches/6.12 linux/patches/lab core/policies core/policy core/rivals core/*.c core/include
 	+@VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 	@$(BIN)/pip install -q --no-deps --no-build-isolation --no-index -e experiments
 	@$(BIN)/python tools/classes.py --write
@@ -173,7 +177,7 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	else \
 		echo "clippy is not packaged for this toolchain: not run"; \
 	fi
-	$(MAKE) -s packages
+	$(MAKE) -s package-crates
 	$(BIN)/ruff check --quiet python experiments tools bench
 	$(BIN)/ruff format --quiet --check python experiments tools bench
 	$(BIN)/mypy
@@ -186,8 +190,8 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 # Each is built from its package alone. Cargo packages crates that need each other from 1.90 on, by a registry in
 # target/; what it has unpacked of that, it does not unpack again for the same version.
 CARGO_CACHE := $(or $(CARGO_HOME),$(HOME)/.cargo)/registry
-.PHONY: packages
-packages:
+.PHONY: package-crates
+package-crates:
 	@mkdir -p build
 	@rm -rf $(CARGO_CACHE)/src/-*/ackwise-* $(CARGO_CACHE)/cache/-*/ackwise-*
 	cargo package --quiet --offline --allow-dirty -p ackwise-core -p ackwise-capture \
@@ -230,6 +234,10 @@ wheel: build ## build the wheel into dist/
 	+$(BIN)/maturin build --release --quiet --interpreter $(BIN)/python --out dist
 	@ls dist
 
+.PHONY: packages
+packages: build man ## build wheel, sdist and Debian package into dist/, with SBOM and SHA-256 sums
+	@tools/packages.sh dist build/man
+
 # Where sudo and systemd look by default.
 PREFIX ?= /usr/local
 .PHONY: install uninstall
@@ -241,5 +249,5 @@ uninstall: ## remove what `make install` has put into PREFIX
 
 .PHONY: clean
 clean: ## remove what was built; .venv stays
-	rm -rf build dist target $(DEMO) published python/ackwise/engine/*.so
+	rm -rf build dist target $(BUNDLED) $(LAB_SOURCES) $(DEMO) published python/ackwise/engine/*.so
 	$(MAKE) -C core clean

@@ -8,8 +8,9 @@
 
 Items are the published experiments (docs/experiments), their audits, tables of both worlds
 (golden/twin) and of emulated machines (golden/device), the long checks of the kernel (linux/check),
-and fuzzing for ten minutes. Nothing becomes stale: a record says when and at which commit it was
-made, and anyone who needs a newer one requests it. `--changed` only compares paths.
+the packages in clean trees, and fuzzing for ten minutes. Nothing becomes stale: a record says when
+and at which commit it was made, and anyone who needs a newer one requests it. `--changed` only
+compares paths.
 """
 
 import argparse
@@ -109,6 +110,16 @@ def _kernel_checks() -> Iterator[Item]:
         yield Item(step, words, (*CORE, *KERNEL, "linux/check", "linux/selftests/*"), needs)
 
 
+def _packages() -> Iterator[Item]:
+    shared = ("tools/*packages.sh", "Makefile", "pyproject.toml", "python/ackwise/*.py")
+    for kind, paths, needs in (
+        ("deb", ("tools/*deb*", "tools/beside.sh"), ("fresh",)),
+        ("python", ("tools/sbom.py", *KERNEL), LAB),
+    ):
+        words = ("tools/check_packages.sh", kind)
+        yield Item(f"package-{kind}", words, (*shared, *paths), needs)
+
+
 def _fuzzing() -> Iterator[Item]:
     for name, paths in {
         "fuzz-core": CORE,
@@ -127,7 +138,7 @@ def _fuzzing() -> Iterator[Item]:
 
 def items() -> dict[str, Item]:
     """Every item by its name."""
-    found = (*_experiments(), *_tables(), *_kernel_checks(), *_fuzzing())
+    found = (*_experiments(), *_tables(), *_kernel_checks(), *_packages(), *_fuzzing())
     return {one.name: one for one in found}
 
 

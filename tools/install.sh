@@ -74,17 +74,10 @@ install)
 	"${pip[@]}" --require-hashes --find-links "$wheelhouse" -r "$wheelhouse/pins.txt"
 	"${pip[@]}" "$wheel"
 	ackwise=$home/bin/ackwise
-	for page in "$man"/*.1; do
-		put 644 "$page" "share/man/man1/${page##*/}"
-	done
-	for shell in bash zsh fish; do
-		"$ackwise" completion $shell >"$made/$shell"
-	done
-	put 644 "$made/bash" share/bash-completion/completions/ackwise
-	put 644 "$made/zsh" share/zsh/site-functions/_ackwise
-	put 644 "$made/fish" share/fish/vendor_completions.d/ackwise.fish
-	"$ackwise" live --unit | sed "s|/usr/local/bin/|$prefix/bin/|" >"$made/unit"
-	put 644 "$made/unit" lib/systemd/system/ackwise-live.service
+	"$(dirname "$0")/beside.sh" "$made/beside" "$prefix/bin/ackwise" "$man" "$ackwise"
+	while IFS= read -r file; do
+		put 644 "$made/beside/$file" "$file"
+	done < <(cd "$made/beside" && find . -type f -printf '%P\n')
 	printf '#!/bin/sh\nexec %s/bin/ackwise "$@"\n' "$home" >"$made/start"
 	put 755 "$made/start" bin/ackwise
 	trap 'rm -rf "$made"' EXIT

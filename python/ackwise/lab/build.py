@@ -85,18 +85,19 @@ class Inputs:
 
 
 def linux_folder() -> Path:
-    """The `linux` folder of the checkout; RunError outside a checkout."""
-    folder = Path(__file__).resolve().parents[3] / "linux"
-    if not (folder / "lab").is_dir():
-        raise RunError(
-            "lab: requires a checkout of ackwise (its folder linux/), not only the wheel; clone "
-            "the repository and run `make build` there"
-        )
-    return folder
+    """The folder `linux`: the checkout's, otherwise the copy that a package holds."""
+    here = Path(__file__).resolve()
+    for folder in (here.parents[3] / "linux", here.with_name("sources") / "linux"):
+        if (folder / "lab").is_dir():
+            return folder
+    raise RunError(
+        "lab: the sources of its kernel are missing; reinstall ackwise, or `make build` in a "
+        "checkout"
+    )
 
 
 def inputs(stock: bool, extra_configs: Iterable[Path] = (), target: Target = UML) -> Inputs:
-    """The inputs in this checkout; `stock` leaves out ackwise's patches."""
+    """The inputs of this version; `stock` leaves out ackwise's patches."""
     folder = linux_folder()
     extra = list(extra_configs)
     for file in extra:
@@ -118,7 +119,7 @@ def inputs(stock: bool, extra_configs: Iterable[Path] = (), target: Target = UML
 
 
 def _core(series: Path) -> str:
-    """The patch of core/; "" in a checkout without one."""
+    """The patch of core/; "" without one."""
     if not series.is_file():
         return ""
     done = programs.run([str(series), "core"])

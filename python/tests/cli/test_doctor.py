@@ -86,16 +86,15 @@ def test_commands_on_a_kernel_say_what_its_build_lacks(
     assert f"run `{remedy}`" in said.out
 
 
-def test_what_a_wheel_cannot_do_is_not_usable(
+def test_without_sources_of_the_lab_its_commands_are_not_usable(
     ackwise: Ackwise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A wheel holds no sources of the lab, wherever the kernel would come from."""
     monkeypatch.setattr(build, "__file__", str(tmp_path / "site-packages/ackwise/lab/build.py"))
     for command in ("lab", "twin", "device"):
         said = ackwise("doctor", command)
         assert said.code == 1, command
         assert f"{command}: not usable" in said.out
-        assert "requires a checkout of ackwise" in said.out
+        assert "the sources of its kernel are missing" in said.out
     assert ackwise("doctor").code == 0
 
 
