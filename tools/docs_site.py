@@ -33,6 +33,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
     "Guide": (
         "README.md",
         "docs/live.md",
+        "docs/install.md",
         "docs/run.md",
         "docs/library.md",
         "docs/gateway.md",

@@ -6,7 +6,7 @@ bit/s, bytes, and seconds or nanoseconds as each name says. Errors: InputError f
 file that cannot be used, RunError for a run that failed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
@@ -18,6 +18,7 @@ from ackwise.diagnosis import acking, advice, document, rows, table, transfer
 from ackwise.errors import InputError, Interrupted, RunError
 from ackwise.host import leftovers
 from ackwise.plans import policy, schema, units
+from ackwise.replays import document as replays_document
 from ackwise.results import compare, entries, export
 from ackwise.results import document as results_document
 from ackwise.results.lazy import Lazy
@@ -216,13 +217,13 @@ class ReplayResults(_Rows):
     def _rows(self) -> "Iterable[Row]":
         return replays.rows(self._replayed)
 
-    def to_dict(self) -> replays.document.Document:
+    def to_dict(self) -> replays_document.Document:
         """The document of `ackwise replay --json`."""
         return self._replayed.document
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def _interruptible() -> Generator[None, None, None]:
     """Ctrl-C reaches the caller as Python's own exception."""
     try:
         yield
