@@ -39,7 +39,8 @@ def kernel() -> Kernel:
 INSIDE = """
 import json, subprocess, sys
 sys.path.insert(0, "/run/lab")
-from ackwise.gateway import control, netlink, tree
+from ackwise.gateway import control, tree
+from ackwise.host import netlink
 from ackwise.gateway.classifier import Framing
 from ackwise.gateway.linklayer import LAYERS
 from ackwise.gateway.snapshot import Snapshot

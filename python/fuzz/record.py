@@ -18,9 +18,10 @@ import kernel_answers
 from ackwise.cli import main as cli
 from ackwise.diagnosis.live import selection
 from ackwise.diagnosis.live.sampler import Sampler
-from ackwise.gateway import netlink, status
-from ackwise.gateway.netlink import Message, Rtnetlink
+from ackwise.gateway import status
 from ackwise.gateway.snapshot import Snapshot
+from ackwise.host import netlink
+from ackwise.host.netlink import Message, Rtnetlink
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
 INTERFACE, IFINDEX = "v0", 77

@@ -17,11 +17,11 @@ from kernel_answers import answering, split
 from ackwise.diagnosis.live import lines, selection, show
 from ackwise.diagnosis.live.sampler import Sampler
 from ackwise.engine import scenario, typed
-from ackwise.gateway import netlink, status
-from ackwise.gateway.netlink import Message, Rtnetlink
+from ackwise.gateway import status
 from ackwise.gateway.snapshot import Snapshot
 from ackwise.gateway.state import Keeper
-from ackwise.host import sockets
+from ackwise.host import netlink, sockets
+from ackwise.host.netlink import Message, Rtnetlink
 from ackwise.lab import measure
 from ackwise_experiments.conform import claim, suite
 

@@ -22,12 +22,12 @@ from ackwise.errors import InputError, RunError, quoted
 from ackwise.gateway import rehearsal, selftest, tree
 from ackwise.gateway.classifier import Framing
 from ackwise.gateway.linklayer import LAYERS
-from ackwise.gateway.netlink import Interface, Message, Refused, Rtnetlink
 from ackwise.gateway.rehearsal import NoNamespace
 from ackwise.gateway.snapshot import Snapshot
 from ackwise.gateway.state import GOING_DOWN, GOING_UP, UP, Keeper, SelfTest, State, namespace
 from ackwise.gateway.tree import TreeSettings
 from ackwise.host import rights
+from ackwise.host.netlink import Interface, Message, Refused, Rtnetlink
 
 MODULES = {
     "htb": "sch_htb",

@@ -20,10 +20,10 @@ from dataclasses import replace
 from ackwise.errors import CONTROL, printable
 from ackwise.gateway import tree
 from ackwise.gateway.classifier import FRAMING_OF_HARDWARE, Framing
-from ackwise.gateway.netlink import handle_text
 from ackwise.gateway.settings import Settled
 from ackwise.gateway.status import SUSPICIOUS_PACKETS
 from ackwise.gateway.tree import Leaf, TreeSettings
+from ackwise.host.netlink import handle_text
 
 FORMATS = ("tc", "sh", "openwrt", "systemd", "ifupdown", "networkmanager")
 

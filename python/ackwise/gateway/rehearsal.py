@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ackwise.errors import RunError
-from ackwise.gateway import netlink
-from ackwise.gateway.netlink import Message, Refused, Rtnetlink, attribute
 from ackwise.gateway.snapshot import Snapshot
+from ackwise.host import netlink
+from ackwise.host.netlink import Message, Refused, Rtnetlink, attribute
 
 _CLONE_NEWNET = 0x40000000
 _NAME = "rehearsal"

@@ -13,8 +13,8 @@ import struct
 import time
 
 from ackwise.gateway import status
-from ackwise.gateway.netlink import Interface, Rtnetlink
 from ackwise.gateway.state import SelfTest
+from ackwise.host.netlink import Interface, Rtnetlink
 
 WAIT_S = 2.0
 _POLL_S = 0.02

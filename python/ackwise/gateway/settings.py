@@ -14,11 +14,11 @@ from ackwise.gateway.classifier import (
     framing_of_name,
 )
 from ackwise.gateway.linklayer import LAYERS, LinkLayer
-from ackwise.gateway.netlink import Interface, Rtnetlink
 from ackwise.gateway.rehearsal import NoNamespace
 from ackwise.gateway.snapshot import Snapshot
 from ackwise.gateway.tree import Leaf, TreeSettings
 from ackwise.host import rights
+from ackwise.host.netlink import Interface, Rtnetlink
 from ackwise.plans import units
 
 # Leaf queues in order of preference: the first that the kernel has is used, and every kernel with

@@ -18,8 +18,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from ackwise.errors import RunError
-from ackwise.gateway import netlink, tree
-from ackwise.gateway.netlink import (
+from ackwise.gateway import tree
+from ackwise.host import netlink
+from ackwise.host.netlink import (
     TCA_KIND,
     TCA_OPTIONS,
     TCA_STATS2,

@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ackwise.errors import printable
-from ackwise.gateway import netlink, tree
-from ackwise.gateway.netlink import TCA_STATS2, Rtnetlink, TcObject, attributes, damaged, number
+from ackwise.gateway import tree
 from ackwise.gateway.snapshot import Snapshot
 from ackwise.gateway.state import UP, SelfTest, State, namespace
+from ackwise.host import netlink
+from ackwise.host.netlink import TCA_STATS2, Rtnetlink, TcObject, attributes, damaged, number
 
 _BASIC, _QUEUE, _PACKETS_64 = 1, 3, 8
 SUSPICIOUS_PACKETS = 1000  # that many packets without one pure ACK are hardly TCP downloads

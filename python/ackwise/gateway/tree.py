@@ -10,10 +10,11 @@ ac:  htb, default ac:20
 import struct
 from dataclasses import dataclass
 
-from ackwise.gateway import bpf, netlink
+from ackwise.gateway import bpf
 from ackwise.gateway.classifier import Framing, pure_ack
 from ackwise.gateway.linklayer import HEADER_BYTES, LinkLayer
-from ackwise.gateway.netlink import TCA_KIND, TCA_OPTIONS, Message, attribute
+from ackwise.host import netlink
+from ackwise.host.netlink import TCA_KIND, TCA_OPTIONS, Message, attribute
 
 # Not 1:, which most scripts use: this handle identifies our tree.
 ROOT = 0xAC0000

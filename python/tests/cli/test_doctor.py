@@ -12,9 +12,9 @@ from conftest import Ackwise
 from ackwise.cli import doctor
 from ackwise.cli.main import COMMANDS
 from ackwise.gateway import control, settings, tree
-from ackwise.gateway.netlink import Rtnetlink
 from ackwise.gateway.settings import Access, Request
 from ackwise.host import needs, rights
+from ackwise.host.netlink import Rtnetlink
 from ackwise.lab import build
 
 

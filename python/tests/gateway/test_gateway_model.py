@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from conftest import Ackwise
 
-from ackwise.gateway import model, netlink, settings, tree
+from ackwise.gateway import model, settings, tree
 from ackwise.gateway.classifier import Framing, framing_of_name
 from ackwise.gateway.formats import FORMATS
 from ackwise.gateway.linklayer import LAYERS
 from ackwise.gateway.model import AccessLink, predict
-from ackwise.gateway.netlink import TCA_KIND, TCA_OPTIONS, Rtnetlink, attribute
 from ackwise.gateway.snapshot import Kept, Snapshot
+from ackwise.host import netlink
+from ackwise.host.netlink import TCA_KIND, TCA_OPTIONS, Rtnetlink, attribute
 from ackwise_experiments.runner import Runner
 from ackwise_experiments.separation import model as deviation
 from ackwise_experiments.separation.sweep import RATIOS

@@ -10,9 +10,10 @@ import pytest
 from netns import Namespace, namespace, needs_root
 
 from ackwise.errors import RunError
-from ackwise.gateway import netlink, status, tree
-from ackwise.gateway.netlink import Message, Rtnetlink, TcObject, answers, attribute, attributes
+from ackwise.gateway import status, tree
 from ackwise.gateway.snapshot import Snapshot
+from ackwise.host import netlink
+from ackwise.host.netlink import Message, Rtnetlink, TcObject, answers, attribute, attributes
 
 DONE, ERROR, INTERRUPTED = 3, 2, 0x10
 

@@ -18,8 +18,9 @@ from conftest import Said
 from netns import NEEDS_ROOT, Namespace, killed_at, namespace
 
 from ackwise.cli import main as cli
-from ackwise.gateway import control, netlink, selftest
-from ackwise.gateway.netlink import NEWTFILTER, Message, Rtnetlink, attribute
+from ackwise.gateway import control, selftest
+from ackwise.host import netlink
+from ackwise.host.netlink import NEWTFILTER, Message, Rtnetlink, attribute
 
 pytestmark = NEEDS_ROOT
 

@@ -25,9 +25,9 @@ from conftest import Said
 from ackwise.cli import main as cli
 from ackwise.cli.gateway import queues as _imported_before_any_fork  # noqa: F401
 from ackwise.gateway import settings, status  # noqa: F401
-from ackwise.gateway.netlink import Rtnetlink
 from ackwise.gateway.snapshot import Snapshot
 from ackwise.host import namespaces, rights
+from ackwise.host.netlink import Rtnetlink
 
 _LACKING = rights.missing_capabilities()
 WHY_NOT = f"needs root (lacking {', '.join(_LACKING)})" if _LACKING else ""

@@ -199,8 +199,8 @@ def status(
     """0 when all is up, else 1; raises InputError, RunError."""
     from ackwise.gateway import control
     from ackwise.gateway import status as counters
-    from ackwise.gateway.netlink import Rtnetlink
     from ackwise.gateway.state import Keeper, Unreadable
+    from ackwise.host.netlink import Rtnetlink
 
     rights.keep_only()
     control.check_name(interface)

@@ -327,9 +327,12 @@ class Rtnetlink:
 
     def link(self, name: str) -> Interface | None:
         """The interface of that name in this namespace."""
+        return next((one for one in self.links() if one.name == name), None)
+
+    def links(self) -> list[Interface]:
+        """The interfaces of this namespace."""
         head = _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
-        found = (interface(body) for body in self._dump(GETLINK, head) or ())
-        return next((one for one in found if one.name == name), None)
+        return [interface(body) for body in self._dump(GETLINK, head) or ()]
 
     def _framed(self, kind: int, flags: int, body: bytes) -> bytes:
         self._sequence += 1
