@@ -13,23 +13,10 @@
  */
 #include <ackwise/host.h>
 
-/* A pause of an RTO discards the flight: the sender may restart from its initial
- * window (RFC 5681, 4.1). */
 static void measure_flight(struct aw_conn *conn, const struct aw_event *e)
 {
-	struct aw_flight *f = &conn->flight;
-	aw_u64 passed_ns = e->now_ns - f->start_ns;
-	aw_u64 rtt_ns = e->rtt_us * AW_NS_PER_US;
-	aw_u64 bytes = conn->account.bytes - f->start_bytes;
-
-	if (!rtt_ns || passed_ns < rtt_ns)
-		return;
-	if (e->rto_us && passed_ns - rtt_ns >= e->rto_us * AW_NS_PER_US)
-		bytes = 0;
-	f->bytes = (aw_u32)aw_div64(bytes * e->rtt_us,
-				    (aw_u32)aw_min_u64(aw_div64(passed_ns, 1000), ~0u));
-	f->start_bytes = conn->account.bytes;
-	f->start_ns = e->now_ns;
+	aw_measure_flight(&conn->flight, e->now_ns, conn->account.bytes, e->rtt_us,
+			  e->rto_us);
 }
 
 static struct aw_order most(const struct aw_conn *conn, const struct aw_event *e)

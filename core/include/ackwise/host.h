@@ -91,6 +91,25 @@ struct aw_flight {
 	aw_u32 bytes;       /* in one RTT of the last round; 0: not known */
 };
 
+/* bytes: in order until now, modulo 2^32.  A pause of an RTO discards the flight: the
+ * sender may restart from its initial window (RFC 5681, 4.1). */
+static inline void aw_measure_flight(struct aw_flight *f, aw_u64 now_ns, aw_u32 bytes,
+				     aw_u32 rtt_us, aw_u32 rto_us)
+{
+	aw_u64 passed_ns = now_ns - f->start_ns;
+	aw_u64 rtt_ns = rtt_us * AW_NS_PER_US;
+	aw_u64 new_bytes = bytes - f->start_bytes;
+
+	if (!rtt_ns || passed_ns < rtt_ns)
+		return;
+	if (rto_us && passed_ns - rtt_ns >= rto_us * AW_NS_PER_US)
+		new_bytes = 0;
+	f->bytes = (aw_u32)aw_div64(new_bytes * rtt_us,
+				    (aw_u32)aw_min_u64(aw_div64(passed_ns, 1000), ~0u));
+	f->start_bytes = bytes;
+	f->start_ns = now_ns;
+}
+
 /* Segments above a hole share ACKs after the third. [D-31] */
 struct aw_compress {
 	aw_u8 duplicate_acks; /* since the last in-order data, at most 3 */

@@ -10,7 +10,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ctypes import c_bool, c_char_p, c_int, c_size_t, c_uint32, c_void_p
+from ctypes import c_bool, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bpf_object__open_mem": (c_void_p, c_char_p, c_size_t, c_void_p),
     "bpf_object__load": (c_int, c_void_p),
     "bpf_object__close": (None, c_void_p),
+    "bpf_object__find_map_by_name": (c_void_p, c_void_p, c_char_p),
     "bpf_object__find_map_fd_by_name": (c_int, c_void_p, c_char_p),
     "bpf_object__find_program_by_name": (c_void_p, c_void_p, c_char_p),
     "bpf_object__next_map": (c_void_p, c_void_p, c_void_p),
@@ -44,6 +45,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bpf_program__type": (c_int, c_void_p),
     "bpf_map__name": (c_char_p, c_void_p),
     "bpf_map__fd": (c_int, c_void_p),
+    "bpf_map__max_entries": (c_uint32, c_void_p),
+    "bpf_map__set_max_entries": (c_int, c_void_p, c_uint32),
     "bpf_map__set_map_flags": (c_int, c_void_p, c_uint32),
     "bpf_map__attach_struct_ops": (c_void_p, c_void_p),
     "bpf_link__fd": (c_int, c_void_p),
@@ -54,6 +57,8 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "bpf_link_create": (c_int, c_int, c_int, c_int, c_void_p),
     "bpf_link_detach": (c_int, c_int),
     "bpf_link_update": (c_int, c_int, c_int, c_void_p),
+    "bpf_map_update_elem": (c_int, c_int, c_void_p, c_void_p, c_uint64),
+    "bpf_map_lookup_elem": (c_int, c_int, c_void_p, c_void_p),
     "bpf_obj_get": (c_int, c_char_p),
     "bpf_obj_pin": (c_int, c_int, c_char_p),
     "libbpf_set_print": (c_void_p, _SAID),

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ackwise.roads.delay import Delay
+from ackwise.roads.discipline import Discipline
 from ackwise.roads.quickack import Quickack
 from ackwise.roads.road import Fit, Road, Wanted
 from ackwise.roads.series import Series
 
 # The best first: a road that carries whole policies goes before one lever of a stock kernel.
-ROADS: tuple[Road, ...] = (Series(), Quickack(), Delay())
+ROADS: tuple[Road, ...] = (Series(), Quickack(), Delay(), Discipline())
 
 
 @dataclass(frozen=True)

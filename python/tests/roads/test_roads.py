@@ -3,6 +3,7 @@
 
 import json
 import random
+import re
 import statistics
 from pathlib import Path
 
@@ -10,17 +11,20 @@ import pytest
 from conftest import Ackwise
 
 from ackwise.errors import RunError
-from ackwise.host import leftovers
+from ackwise.host import bpf, holding, leftovers
 from ackwise.plans import policy
 from ackwise.results.stats import Estimate
 from ackwise.roads import choice, routes, trial, verdict
 from ackwise.roads.delay import Delay, tick_ms
+from ackwise.roads.discipline import Discipline
 from ackwise.roads.quickack import Quickack
-from ackwise.roads.road import Wanted
+from ackwise.roads.road import Fit, Wanted
 from ackwise.roads.series import Series
 from ackwise.roads.session import Watchdog
 from ackwise.roads.state import Keeper
 from ackwise.roads.verdict import GAIN, LOSS, SAME, UNDECIDED, Compared
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def wanted(label: str) -> Wanted:
@@ -102,6 +106,67 @@ def test_a_shorter_delay_is_all_that_the_lever_carries(label: str, why: str) -> 
 @pytest.mark.parametrize("label", ["delayed", "every:host=bsd", "every:clamp=none"])
 def test_quickack_carries_every_alone(label: str) -> None:
     assert Quickack().fit(wanted(label)).why == "it carries only every"
+
+
+@pytest.fixture
+def types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The type information of a kernel that has BPF queueing disciplines, and their objects."""
+    place = tmp_path / "vmlinux"
+    place.write_bytes(b"\0tcp_sock\0bpf_qdisc_skb_drop\0sk_buff\0")
+    for name in ("adaptive", "delayed"):
+        (tmp_path / f"hold.{name}.bpf.o").touch()
+    monkeypatch.setattr(bpf, "KERNEL_TYPES", place)
+    monkeypatch.setattr(bpf, "libbpf", lambda: None)
+    monkeypatch.setattr(holding, "OBJECTS", tmp_path)
+    return place
+
+
+def over(device: str, label: str = "adaptive") -> Wanted:
+    return Wanted(policy.parse(label, "test"), device=device)
+
+
+def test_a_stock_kernel_with_bpf_disciplines_carries_what_thins(types: Path) -> None:
+    assert Discipline().fit(over("lo")) == Fit(True, "this kernel has CONFIG_NET_SCH_BPF and BTF")
+    assert "holds ACKs on lo" in Discipline().does(over("lo"))
+
+
+@pytest.mark.parametrize(
+    ("label", "why"),
+    [
+        ("delayed:segments=2", "fewer ACKs than stock"),
+        ("a3", "with it: adaptive, delayed"),
+        ("every", "not built"),
+    ],
+)
+def test_the_discipline_makes_fewer_acks_alone(label: str, why: str, types: Path) -> None:
+    assert why in Discipline().fit(over("lo", label)).why
+
+
+def test_a_kernel_without_bpf_disciplines_is_told_what_it_lacks(types: Path) -> None:
+    types.write_bytes(b"\0tcp_sock\0")
+    assert "CONFIG_NET_SCH_BPF" in Discipline().fit(over("lo")).why
+    types.unlink()
+    assert "no BTF" in Discipline().fit(over("lo")).why
+
+
+def test_the_discipline_does_not_take_a_cgroup(types: Path, tmp_path: Path) -> None:
+    one = Wanted(policy.parse("adaptive", "test"), cgroup=tmp_path)
+    assert "use --device" in Discipline().fit(one).why
+
+
+def test_a_device_that_is_not_there_is_told(types: Path) -> None:
+    assert 'no device "none0"' in Discipline().fit(over("none0")).why
+
+
+def test_the_names_of_counters_are_the_programs() -> None:
+    header = (ROOT / "linux/bpf/qdisc/hold.bpf.h").read_text()
+    words = re.search(r"enum aw_hold_count {(.*?)};", header, re.DOTALL)
+    assert words is not None
+    names = re.findall(r"^\tCOUNT_(\w+)", words[1], re.MULTILINE)
+    assert tuple(name.lower() for name in names) == holding.COUNTS
+    queues = re.search(r"#define QUEUES (\d+)", header)
+    assert queues is not None
+    assert int(queues[1]) == holding.QUEUES_MAX
 
 
 def test_limits_stand_in_each_roads_first_sentence() -> None:

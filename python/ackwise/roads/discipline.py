@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""Fewer ACKs on a stock kernel: a queueing discipline in BPF holds those that TCP has sent."""
+
+import itertools
+
+from ackwise.errors import RunError
+from ackwise.host import holding, programs
+from ackwise.plans import policy
+from ackwise.roads.road import Applied, Fit, Wanted
+
+_STOCK_SEGMENTS = 2  # for each ACK (RFC 9293, 3.8.6.3)
+
+
+class Discipline:
+    """Holds the host's own ACKs on the devices that they leave by."""
+
+    name = "BPF queueing discipline"
+    cannot = (
+        "It cannot make more ACKs than stock, nor hold those of containers, of connections that "
+        "are forwarded or that use AccECN; on its devices a FIFO replaces the default discipline."
+    )
+
+    def fit(self, wanted: Wanted) -> Fit:
+        """Whether it can carry the policy here."""
+        if why := holding.unable(wanted.policy.name):
+            return Fit(False, why)
+        if wanted.policy.params.get("segments", _STOCK_SEGMENTS + 1) <= _STOCK_SEGMENTS:
+            return Fit(False, "it makes fewer ACKs than stock, not as many or more")
+        if wanted.cgroup is not None:
+            return Fit(False, "it acts on devices, not on cgroups; use --device")
+        devices = _devices(wanted)
+        if not devices:
+            return Fit(False, "no default route shows the device; name it: --device")
+        for one in devices:
+            if why := holding.refused(one):
+                return Fit(False, why)
+        return Fit(True, "this kernel has CONFIG_NET_SCH_BPF and BTF")
+
+    def does(self, wanted: Wanted) -> str:
+        """On which devices."""
+        return f"holds ACKs on {', '.join(_devices(wanted))}"
+
+    def prepare(self, wanted: Wanted) -> Applied:
+        """Finds devices and parameters."""
+        entry = policy.find(wanted.policy.name, "run")
+        values = [wanted.policy.params[one["name"]] for one in entry["params"]]
+        return _Applied(holding.Holder(_devices(wanted), wanted.policy.name, values))
+
+    def sweep(self) -> list[str]:
+        """Takes off what killed runs left."""
+        return [_removed(one) for one in holding.held() if holding.remove(one)]
+
+
+def _devices(wanted: Wanted) -> list[str]:
+    """The device that was named, or those of the default routes."""
+    if wanted.device is not None:
+        return [wanted.device]
+    found: list[str] = []
+    for family in ("-4", "-6"):
+        shown = programs.run(["ip", "-oneline", family, "route", "show", "default"], timeout_s=10)
+        for line in shown.stdout.splitlines():
+            words = line.split()
+            found += [after for word, after in itertools.pairwise(words) if word == "dev"]
+    return sorted(set(found))
+
+
+def _removed(device: str) -> str:
+    return f"removed the discipline from {device}"
+
+
+class _Applied:
+    def __init__(self, holder: holding.Holder) -> None:
+        self._holder = holder
+
+    def begin(self) -> None:
+        self._holder.begin()
+
+    def refresh(self) -> None:
+        for device in self._holder.devices:
+            if not holding.is_on(device):
+                raise RunError(f"{device}: the discipline is gone, or the device is")
+
+    def counters(self) -> dict[str, int]:
+        return self._holder.counters()
+
+    def end(self) -> str:
+        there = [device for device in self._holder.devices if holding.is_on(device)]
+        self._holder.end()
+        for device in there:
+            holding.remove(device)  # in a process that did not begin it
+        return "; ".join(_removed(device) for device in there)
