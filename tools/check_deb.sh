@@ -23,7 +23,7 @@ apt() { apt-get -y -qq --no-install-recommends "$@" >log 2>&1 || { tail log && f
 say() { echo "deb: $*"; }
 # What others leave in their own places while they run is not ackwise's.
 files() {
-	find / -xdev \( -path /root -o -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o -path /var/log -o \
+	find / -xdev \( -path /root -o -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /var/log -o \
 		-path /var/cache -o -path /var/lib/apt -o -path /var/lib/dpkg \) -prune -o -printf '%p %y %m %u\n' | sort
 }
 package=$(echo ./ackwise_*.deb)

@@ -7,10 +7,10 @@
     python tools/evidence.py --changed REV       which items a change since REV may affect
 
 Items are the published experiments (docs/experiments), their audits, tables of both worlds
-(golden/twin) and of emulated machines (golden/device), the long checks of the kernel (linux/check),
-the packages in clean trees, and fuzzing for ten minutes. Nothing becomes stale: a record says when
-and at which commit it was made, and anyone who needs a newer one requests it. `--changed` only
-compares paths.
+(golden/twin) and of emulated machines (golden/device), the long checks of the kernel (linux/check,
+linux/stock/check), the packages in clean trees, and fuzzing for ten minutes. Nothing becomes stale:
+a record says when and at which commit it was made, and anyone who needs a newer one requests it.
+`--changed` only compares paths.
 """
 
 import argparse
@@ -108,6 +108,14 @@ def _kernel_checks() -> Iterator[Item]:
         needs = (*LAB, "check", "evidence", *([more[step]] if step in more else ()))
         words = ("env", "STRESS_SECONDS=40", "linux/check", step)
         yield Item(step, words, (*CORE, *KERNEL, "linux/check", "linux/selftests/*"), needs)
+    stock = (
+        "linux/stock/*",
+        "linux/bpf/qdisc/*",
+        "core/policy/adaptive.c",
+        "python/ackwise/roads/*",
+        *CORE,
+    )
+    yield Item("stock", ("linux/stock/check",), stock, ("build", "check-stock"))
 
 
 def _packages() -> Iterator[Item]:
