@@ -35,6 +35,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "docs/live.md",
         "docs/install.md",
         "docs/run.md",
+        "docs/module.md",
         "docs/library.md",
         "docs/gateway.md",
         "docs/plan-format.md",

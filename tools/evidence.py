@@ -8,9 +8,9 @@
 
 Items are the published experiments (docs/experiments), their audits, tables of both worlds
 (golden/twin) and of emulated machines (golden/device), the long checks of the kernel (linux/check,
-linux/stock/check), the packages in clean trees, and fuzzing for ten minutes. Nothing becomes stale:
-a record says when and at which commit it was made, and anyone who needs a newer one requests it.
-`--changed` only compares paths.
+linux/stock/check, linux/module/check), the packages in clean trees, and fuzzing for ten minutes.
+Nothing becomes stale: a record says when and at which commit it was made, and anyone who needs a
+newer one requests it. `--changed` only compares paths.
 """
 
 import argparse
@@ -108,6 +108,8 @@ def _kernel_checks() -> Iterator[Item]:
         needs = (*LAB, "check", "evidence", *([more[step]] if step in more else ()))
         words = ("env", "STRESS_SECONDS=40", "linux/check", step)
         yield Item(step, words, (*CORE, *KERNEL, "linux/check", "linux/selftests/*"), needs)
+    module = (*CORE, "linux/module/*")
+    yield Item("module", ("linux/module/check",), module, ("build", "check-module"))
     stock = (
         "linux/stock/*",
         "linux/bpf/qdisc/*",

@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""In a guest with Debian's own kernel: what the module does to a receiver's ACKs.
+
+guest.py MODULE count CASE ...                    ACKs for 2000 segments
+guest.py MODULE link MBIT,RTT_MS,QUEUE SECONDS ROUNDS CASE ...
+                                                  goodput, ACKs, retransmissions, lone messages
+guest.py MODULE unload TRANSFERS POLICY           module removed half way, and what is left
+guest.py MODULE cycles TIMES POLICY               loaded and removed under traffic
+guest.py MODULE run COMMAND                       `COMMAND run adaptive` until Ctrl-C
+
+CASE: stock (the module is not loaded), loaded (it is, and no policy is chosen), or a policy as
+net.ipv4.tcp_ack_policy has it.
+The receiver is this namespace; sender and router have their own.
+"""
+
+import ctypes
+import fcntl
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+LIBC = ctypes.CDLL(None)
+SYSCTL = Path("/proc/sys/net/ipv4/tcp_ack_policy")
+COUNTS = Path("/proc/net/ackwise")
+SLABS = Path("/proc/slabinfo")
+SEGMENT_BYTES = 1448
+MESSAGES, MESSAGE_BYTES, PAUSE_S = 20, 1000, 0.06
+SIOCOUTQ = 0x5411
+
+
+def do(words: str) -> None:
+    subprocess.run(words.split(), check=True)
+
+
+@contextmanager
+def inside(name: str) -> Iterator[None]:
+    """In a network namespace, as far as this thread creates sockets or reads /proc."""
+    here = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    there = os.open(f"/run/netns/{name}", os.O_RDONLY)
+    LIBC.setns(there, 0)
+    try:
+        yield
+    finally:
+        LIBC.setns(here, 0)
+        os.close(here)
+        os.close(there)
+
+
+def set_up(mbit: float, rtt_ms: float, queue_packets: int) -> None:
+    queue_bytes = queue_packets * 1514
+    for words in (
+        "ip netns add s", "ip netns add r", "ip link set lo up",
+        "ip link add d0 type veth peer name d1 netns r",
+        "ip -n s link add s0 type veth peer name s1 netns r",
+        "ip addr add 10.0.1.1/24 dev d0", "ip link set d0 up",
+        "ip route add 10.0.0.0/16 via 10.0.1.2",
+        "ip -n r addr add 10.0.1.2/24 dev d1", "ip -n r link set d1 up",
+        "ip -n r addr add 10.0.2.2/24 dev s1", "ip -n r link set s1 up",
+        "ip -n s addr add 10.0.2.1/24 dev s0", "ip -n s link set s0 up",
+        "ip -n s route add default via 10.0.2.2",
+        "ip netns exec r sysctl -qw net.ipv4.ip_forward=1",
+        "ip netns exec s ethtool -K s0 tso off gso off", "ip netns exec r ethtool -K s1 gro off",
+        "ip netns exec r ethtool -K d1 tso off gso off",
+        f"tc -n r qdisc add dev d1 root tbf rate {mbit}mbit burst 3028 limit {queue_bytes}",
+        f"tc -n r qdisc add dev s1 root netem delay {rtt_ms}ms limit 20000",
+    ):  # fmt: skip
+        do(words)
+
+
+def retransmitted() -> int:
+    """Segments that the sender sent again."""
+    with inside("s"):
+        text = Path("/proc/thread-self/net/snmp").read_text(encoding="ascii")
+    names, values = (line.split() for line in text.splitlines() if line.startswith("Tcp:"))
+    return int(dict(zip(names, values, strict=True))["RetransSegs"])
+
+
+def acks() -> int:
+    """Packets that the sender received."""
+    with inside("s"):
+        text = Path("/proc/thread-self/net/dev").read_text(encoding="ascii")
+    return next(
+        int(line.split()[2]) for line in text.splitlines() if line.strip().startswith("s0:")
+    )
+
+
+def cpu_s() -> float:
+    """Processor time of the whole guest: it has one processor, which idles or works."""
+    return time.monotonic() - float(Path("/proc/uptime").read_text(encoding="ascii").split()[1])
+
+
+class Case:
+    """Loads the module and sets its policy, or neither; tells what it counted."""
+
+    def __init__(self, module: str, case: str) -> None:
+        self.case, self._module = case, module
+
+    def load(self) -> None:
+        do(f"insmod {self._module}")
+        if self.case != "loaded":
+            SYSCTL.write_text(self.case, encoding="ascii")
+
+    def __enter__(self) -> "Case":
+        if self.case != "stock":
+            self.load()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.case != "stock":
+            print("COUNTS", self.case, counted())
+            do("rmmod ackwise")
+
+
+def counted() -> str:
+    names, values, _, connections = (
+        line.split()[1:] for line in COUNTS.read_text(encoding="ascii").splitlines()
+    )
+    reasons = " ".join(f"{k}={v}" for k, v in zip(names, values, strict=True) if v != "0")
+    return f"{reasons} connections={connections[0]}"
+
+
+def take(listener: socket.socket, got: list[int]) -> None:
+    connection, _ = listener.accept()
+    while data := connection.recv(1 << 20):
+        got[0] += len(data)
+    connection.close()
+
+
+@contextmanager
+def transfer() -> Iterator[tuple[socket.socket, list[int]]]:
+    """A connection from the sender to a reader here; afterwards, all of it was read."""
+    listener = socket.create_server(("10.0.1.1", 0))
+    got = [0]
+    reader = threading.Thread(target=take, args=(listener, got))
+    reader.start()
+    with inside("s"):
+        sender = socket.socket()
+    sender.connect(listener.getsockname())
+    yield sender, got
+    sender.close()
+    reader.join()
+    listener.close()
+
+
+def count(case: Case) -> None:
+    data = bytes(2000 * SEGMENT_BYTES)
+    with case, transfer() as (sender, got):
+        before = acks()
+        sender.sendall(data)
+        sender.shutdown(socket.SHUT_WR)
+        while got[0] < len(data):
+            time.sleep(0.01)
+        print(f"RESULT {case.case}: {acks() - before} ACKs for 2000 segments", flush=True)
+
+
+def bulk(case: Case, seconds: float) -> dict[str, float]:
+    with transfer() as (sender, got):
+        before, lost = acks(), retransmitted()
+        data, begun, busy = bytes(1 << 16), time.monotonic(), cpu_s()
+        sender.settimeout(0.05)
+        while time.monotonic() < begun + seconds:
+            with suppress(TimeoutError):
+                sender.send(data)
+        passed, came = time.monotonic() - begun, acks() - before
+        segments = got[0] / SEGMENT_BYTES
+        return {
+            "mbit": got[0] * 8 / passed / 1e6,
+            "acks_per_1000": 1000 * came / segments,
+            "retransmitted": retransmitted() - lost,
+            "busy_us_per_segment": 1e6 * (cpu_s() - busy) / segments,
+        }
+
+
+def lone_message_ms() -> float:
+    """Mean until a lone message is acknowledged, after the quick ACKs of the beginning."""
+    total = 0.0
+    with transfer() as (sender, _):
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for number in range(MESSAGES + 20):
+            begun = time.monotonic()
+            sender.send(bytes(MESSAGE_BYTES))
+            while struct.unpack("i", fcntl.ioctl(sender, SIOCOUTQ, bytes(4)))[0]:
+                time.sleep(0.0001)
+            total += (time.monotonic() - begun) * 1000 if number >= 20 else 0
+            time.sleep(PAUSE_S)
+    return total / MESSAGES
+
+
+def link(cases: list[Case], seconds: float, rounds: int) -> None:
+    for number in range(rounds):
+        for case in cases if number % 2 == 0 else reversed(cases):
+            with case:
+                found = bulk(case, seconds) | {"message_ms": lone_message_ms()}
+            print(f"RESULT {case.case}", *(f"{k}={v:.2f}" for k, v in found.items()), flush=True)
+
+
+def objects() -> str:
+    return next(
+        (line for line in SLABS.read_text(encoding="ascii").splitlines() if "ackwise" in line), ""
+    )
+
+
+def read_all(listener: socket.socket, transfers: int, whole: bytes, right: list[int]) -> None:
+    """Takes so many connections to their end; counts all bytes, and those that are whole."""
+    listener.setblocking(False)
+    poller = select.epoll()
+    poller.register(listener.fileno(), select.EPOLLIN)
+    connections: dict[int, tuple[socket.socket, bytearray]] = {}
+    finished = 0
+    while finished < transfers:
+        for number, _ in poller.poll():
+            if number == listener.fileno():
+                connection, _ = listener.accept()
+                connections[connection.fileno()] = connection, bytearray()
+                poller.register(connection.fileno(), select.EPOLLIN)
+                continue
+            connection, came = connections[number]
+            data = connection.recv(1 << 16)
+            came += data
+            right[1] += len(data)
+            if not data:
+                del connections[number]
+                connection.close()
+                right[0] += came == whole
+                finished += 1
+
+
+def waiting(senders: list[socket.socket]) -> int:
+    """Connections with data that was not acknowledged."""
+    return sum(bool(struct.unpack("i", fcntl.ioctl(one, SIOCOUTQ, bytes(4)))[0]) for one in senders)
+
+
+def unload(case: Case, transfers: int) -> None:
+    """All transfers at once; the module is removed half way, while ACKs are held."""
+    half = bytes(range(251)) * (17 * SEGMENT_BYTES // 251)
+    half = half[: 16 * SEGMENT_BYTES]
+    last = SEGMENT_BYTES  # sent alone, so that its ACK waits
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)  # ends the quick ACKs early
+    listener.bind(("10.0.1.1", 0))
+    listener.listen(4096)
+    right = [0, 0]
+    reader = threading.Thread(target=read_all, args=(listener, transfers, half + half, right))
+    case.load()
+    reader.start()
+    lost, senders = retransmitted(), []
+    with inside("s"):
+        for _ in range(transfers):
+            senders.append(socket.create_connection(listener.getsockname()))
+    for sender in senders:
+        sender.sendall(half[:-last])
+    while right[1] < transfers * (len(half) - last):
+        time.sleep(0.01)
+    for sender in senders:
+        sender.sendall(half[-last:])
+    time.sleep(0.03)
+    print("HALF", counted(), "|", objects(), flush=True)
+    held, begun, left_s = waiting(senders), time.monotonic(), 0.0
+    removing = subprocess.Popen(("rmmod", "ackwise"))
+    while removing.poll() is None:
+        if not left_s and not waiting(senders):
+            left_s = time.monotonic() - begun
+        time.sleep(0.002)
+    print(
+        f"RESULT {held} ACKs held before rmmod, the last left {left_s * 1000:.0f} ms later, "
+        f"rmmod took {(time.monotonic() - begun) * 1000:.0f} ms; slab: {objects() or 'gone'}",
+        flush=True,
+    )
+    for sender in senders:
+        sender.sendall(half)
+        sender.close()
+    reader.join()
+    print(
+        f"RESULT {transfers} transfers, {right[0]} whole, "
+        f"{retransmitted() - lost} segments sent again",
+        flush=True,
+    )
+
+
+def cycles(case: Case, times: int) -> None:
+    stop = [False]
+    with transfer() as (sender, got):
+
+        def send() -> None:
+            while not stop[0]:
+                sender.send(bytes(1 << 14))
+
+        thread = threading.Thread(target=send)
+        thread.start()
+        for _ in range(times):
+            case.load()
+            for policy in ("every", "stock", case.case):
+                SYSCTL.write_text(policy, encoding="ascii")
+                time.sleep(0.05)
+            do("rmmod ackwise")
+            time.sleep(0.02)
+        stop[0] = True
+        thread.join()
+    print(f"RESULT {times} times loaded and removed, {got[0]} bytes came", flush=True)
+
+
+def run(module: str, command: list[str]) -> None:
+    """As a user has it: installed, found by modprobe, and away again with Ctrl-C."""
+    place = Path("/lib/modules") / os.uname().release / "updates"
+    do("mount -t tmpfs modules /lib/modules")
+    place.mkdir(parents=True)
+    do(f"cp {module} {place}")
+    do("depmod")
+    print("RESULT", subprocess.check_output([*command, "run", "adaptive", "--dry-run"], text=True))
+    count(Case(module, "stock"))
+    policy = subprocess.Popen([*command, "run", "adaptive"])
+    while not SYSCTL.exists() or SYSCTL.read_text(encoding="ascii").strip() != "adaptive":
+        time.sleep(0.5)
+    time.sleep(2)
+    count(Case(module, "stock"))
+    time.sleep(2)
+    print("RESULT", subprocess.check_output([*command, "run", "--status"], text=True))
+    policy.send_signal(signal.SIGINT)
+    print(f"RESULT run ended with {policy.wait()}, module there: {SYSCTL.exists()}", flush=True)
+    count(Case(module, "stock"))
+
+
+def fail(what: threading.ExceptHookArgs) -> None:
+    sys.excepthook(what.exc_type, what.exc_value or Exception(), what.exc_traceback)
+    os._exit(1)
+
+
+def main() -> None:
+    threading.excepthook = fail  # nobody waits for a thread that died
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 14, 1 << 14))
+    module, what, *words = sys.argv[1:]
+    print(flush=True)  # after what the firmware left on the line
+    if what == "count":
+        set_up(100, 10, 1000)
+        for word in words:
+            count(Case(module, word))
+    elif what == "link":
+        mbit, rtt_ms, queue = words[0].split(",")
+        set_up(float(mbit), float(rtt_ms), int(queue))
+        link([Case(module, word) for word in words[3:]], float(words[1]), int(words[2]))
+    elif what == "unload":
+        set_up(100, 10, 40000)
+        unload(Case(module, words[1]), int(words[0]))
+    elif what == "run":
+        set_up(100, 10, 1000)
+        run(module, words)
+    elif what == "cycles":
+        set_up(5, 10, 1000)
+        cycles(Case(module, words[1]), int(words[0]))
+    log = subprocess.run(["dmesg", "-l", "warn,err,crit,alert,emerg"], capture_output=True,
+                         text=True, check=True).stdout  # fmt: skip
+    for line in log.splitlines():
+        print("DMESG", line)
+
+
+main()
