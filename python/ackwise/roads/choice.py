@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from ackwise.roads.delay import Delay
 from ackwise.roads.discipline import Discipline
+from ackwise.roads.module import Module
 from ackwise.roads.quickack import Quickack
 from ackwise.roads.road import Fit, Road, Wanted
 from ackwise.roads.series import Series
 
 # The best first: a road that carries whole policies goes before one lever of a stock kernel.
-ROADS: tuple[Road, ...] = (Series(), Quickack(), Delay(), Discipline())
+ROADS: tuple[Road, ...] = (Series(), Module(), Quickack(), Delay(), Discipline())
 
 
 @dataclass(frozen=True)

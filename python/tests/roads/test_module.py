@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""The road over the kernel module, on a kernel of files that modprobe changes."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from ackwise.errors import RunError
+from ackwise.plans import policy
+from ackwise.roads.module import Module
+from ackwise.roads.road import Wanted
+
+POLICIES = "adaptive every delayed"
+COUNTS = "TcpAck: segment-count piggyback\nTcpAck: {} 2\nAckwise: connections\nAckwise: 1\n"
+
+
+@dataclass
+class Kernel:
+    """One that modprobe can give the module, or that refuses it with an error."""
+
+    root: Path
+    told: dict[str, str] = field(default_factory=lambda: {"policies": POLICIES})
+    refuses: str = ""
+    done: list[str] = field(default_factory=list)
+
+    def put(self, place: str, text: str) -> None:
+        file = self.root / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="ascii")
+
+    def load(self) -> None:
+        self.put("sys/module/ackwise/refcnt", "0\n")
+        self.put("proc/sys/net/ipv4/tcp_available_ack_policies", POLICIES + "\n")
+        self.put("proc/sys/net/ipv4/tcp_ack_policy", "stock\n")
+        self.put("proc/net/ackwise", COUNTS.format(3))
+
+    def unload(self) -> None:
+        for place in ("sys/module/ackwise", "proc/sys/net/ipv4", "proc/net"):
+            shutil.rmtree(self.root / place, ignore_errors=True)
+
+    def run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        text = " ".join(words)
+        if words[0] == "modinfo":
+            found = self.told.get(words[2])
+            return subprocess.CompletedProcess(words, found is None, found or "", "not found")
+        self.done.append(text)
+        if self.refuses:
+            return subprocess.CompletedProcess(words, 1, "", self.refuses)
+        if text == "modprobe ackwise":
+            self.load()
+        else:
+            self.unload()
+        return subprocess.CompletedProcess(words, 0, "", "")
+
+    @property
+    def road(self) -> Module:
+        return Module(self.root, self.run)
+
+    def policy(self) -> str:
+        return (self.root / "proc/sys/net/ipv4/tcp_ack_policy").read_text().strip()
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Kernel:
+    return Kernel(tmp_path)
+
+
+def wanted(label: str = "adaptive", device: str | None = None) -> Wanted:
+    return Wanted(policy.parse(label, "test"), device)
+
+
+def test_what_modinfo_lists_fits(kernel: Kernel) -> None:
+    fit = kernel.road.fit(wanted())
+    assert fit.fits, fit.why
+    assert "does not list greedy" in kernel.road.fit(wanted("greedy")).why
+    assert "leave the choice out" in kernel.road.fit(wanted(device="eth0")).why
+
+
+def test_the_module_comes_and_goes_with_the_run(kernel: Kernel) -> None:
+    assert "is loaded" in kernel.road.does(wanted())
+    one = kernel.road.prepare(wanted())
+    assert kernel.done == []
+    one.begin()
+    assert kernel.policy() == "adaptive"
+    kernel.put("proc/net/ackwise", COUNTS.format(10))
+    one.refresh()
+    assert one.counters() == {"segment-count": 7, "piggyback": 0}
+    assert one.end() == "the module ackwise is unloaded"
+    assert kernel.done == ["modprobe ackwise", "modprobe -r ackwise"]
+    assert one.end() == ""
+
+
+def test_a_module_that_was_there_stays(kernel: Kernel) -> None:
+    kernel.load()
+    kernel.put("proc/sys/net/ipv4/tcp_ack_policy", "every\n")
+    one = kernel.road.prepare(wanted())
+    one.begin()
+    assert kernel.policy() == "adaptive"
+    assert "every again" in one.end()
+    assert kernel.policy() == "every"
+    assert kernel.done == []
+
+
+def test_a_policy_that_the_kernel_refuses_leaves_no_module(kernel: Kernel) -> None:
+    one = kernel.road.prepare(wanted())
+    kernel.load = lambda: kernel.put("sys/module/ackwise/refcnt", "0\n")  # type: ignore[method-assign]
+    with pytest.raises(RunError):
+        one.begin()
+    assert kernel.done == ["modprobe ackwise", "modprobe -r ackwise"]
+
+
+def test_who_sets_another_policy_or_unloads_is_left_alone(kernel: Kernel) -> None:
+    kernel.load()
+    one = kernel.road.prepare(wanted())
+    one.begin()
+    kernel.put("proc/sys/net/ipv4/tcp_ack_policy", "every\n")
+    with pytest.raises(RunError, match="somebody else"):
+        one.refresh()
+    assert one.end() == ""
+    kernel.unload()
+    with pytest.raises(RunError, match="is gone"):
+        one.refresh()
+
+
+def test_headers_that_are_missing_are_named(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel.told = {}
+    names = ("Linux", "debian", "6.12.117+deb12-amd64", "#1", "x86_64")
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(names))
+    why = kernel.road.fit(wanted()).why
+    assert "apt-get install linux-headers-6.12.117+deb12-amd64" in why
+    kernel.put("lib/modules/6.12.117+deb12-amd64/build/Makefile", "")
+    assert "docs/module.md says how to build it" in kernel.road.fit(wanted()).why
+
+
+def test_other_kernels_are_told_for_which_it_is(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel.told = {}
+    for release, machine in (("7.3.4+deb13-amd64", "x86_64"), ("6.12.117", "aarch64")):
+        names = ("Linux", "debian", release, "#1", machine)
+        monkeypatch.setattr(os, "uname", lambda names=names: os.uname_result(names))
+        assert f"this is {release} on {machine}" in kernel.road.fit(wanted()).why
+
+
+def test_a_kernel_with_its_own_policies_needs_no_module(kernel: Kernel) -> None:
+    kernel.put("proc/sys/net/ipv4/tcp_available_ack_policies", POLICIES + "\n")
+    assert "policies of its own" in kernel.road.fit(wanted()).why
+
+
+@pytest.mark.parametrize(
+    ("lockdown", "signer", "fits"),
+    [
+        ("none [integrity] confidentiality\n", "", False),
+        ("none [integrity] confidentiality\n", "DKMS module signing key", True),
+        ("[none] integrity confidentiality\n", "", True),
+    ],
+)
+def test_secure_boot_is_told_with_its_remedy(
+    kernel: Kernel, lockdown: str, signer: str, fits: bool
+) -> None:
+    kernel.put("sys/kernel/security/lockdown", lockdown)
+    if signer:
+        kernel.told["signer"] = signer
+    fit = kernel.road.fit(wanted())
+    assert fit.fits == fits
+    assert fits or "mokutil --import" in fit.why
+
+
+def test_a_key_that_is_not_enrolled_is_told_with_its_remedy(kernel: Kernel) -> None:
+    kernel.refuses = "modprobe: ERROR: could not insert 'ackwise': Key was rejected by service"
+    with pytest.raises(RunError, match="mokutil --import"):
+        kernel.road.prepare(wanted()).begin()
+
+
+def test_modules_that_were_switched_off_are_told(kernel: Kernel) -> None:
+    kernel.put("proc/sys/kernel/modules_disabled", "1\n")
+    assert "until the next boot" in kernel.road.fit(wanted()).why
