@@ -20,6 +20,8 @@ from ackwise.gateway.settings import Access
 from ackwise.host import programs
 from ackwise.plans import policy, units
 from ackwise.results import compare
+from ackwise.roads import choice
+from ackwise.roads.road import Wanted
 
 _SYSCTL = re.compile(r'sysctl -w ([\w.]+)="?([^"]+?)"?')
 _SOMEWHERE = ("via GATEWAY dev DEVICE", "DEVICE")
@@ -156,12 +158,22 @@ def of_link(spec: str, on_progress: Callable[[int, int], None]) -> Recommended:
         return Recommended(finding, f"Not worth a change; {risk}.")
     line, old = f"sysctl -w {_SYSCTL_POLICY}={_POLICY}", _told("sysctl", "-n", _SYSCTL_POLICY)
     if not old:
-        without = f"This kernel has no {_SYSCTL_POLICY}, which the series adds"
-        return Recommended(finding, f"{without}; {risk}.")
+        return _by_road(finding, risk)
     if old == _POLICY:
         return Recommended(finding, f"It is in force here already; {risk}.")
     undo = f'sysctl -w {_SYSCTL_POLICY}="{old}"'
     return Recommended(finding, risk, "the host that receives", line, undo)
+
+
+def _by_road(finding: str, risk: str) -> Recommended:
+    """`ackwise run`, where a road of this kernel carries the policy."""
+    found = choice.choose(Wanted(policy.parse(_POLICY, "recommend")))
+    if found.road is None:
+        without = f"This kernel has no {_SYSCTL_POLICY}, which the series adds, nor another road"
+        return Recommended(finding, f"{without} (`ackwise run {_POLICY} --dry-run`); {risk}.")
+    changes = f"{risk}; by the {found.road.name}. {found.road.cannot}"
+    line = f"ackwise run {_POLICY}"
+    return Recommended(finding, changes, "the host that receives", line, "Ctrl-C")
 
 
 def _mean(cell: compare.Cell, metric: str) -> float:

@@ -15,6 +15,8 @@ from ackwise import recommend
 from ackwise.diagnosis import advice
 from ackwise.diagnosis.sentences import SAYINGS
 from ackwise.gateway import settings
+from ackwise.roads import choice
+from ackwise.roads.discipline import Discipline
 
 DATA = Path(__file__).parents[1] / "data"
 STALL = str(DATA / "head-and-body.pcap.gz")  # from 10.0.0.2 to 10.0.0.1
@@ -100,6 +102,15 @@ def test_a_link_gets_the_policy_where_it_saves(
         assert found.undo == 'sysctl -w net.ipv4.tcp_ack_policy="stock"'
     else:
         assert not found.line
+
+
+def test_a_stock_kernel_gets_the_policy_by_its_road(monkeypatch: pytest.MonkeyPatch) -> None:
+    road = Discipline()
+    monkeypatch.setattr(recommend, "_told", lambda *_words: "")
+    monkeypatch.setattr(choice, "choose", lambda _wanted: choice.Choice(road, ()))
+    found = recommend.of_link("lan-10m", lambda _done, _all: None)
+    assert (found.line, found.undo) == ("ackwise run adaptive", "Ctrl-C")
+    assert road.cannot in found.changes
 
 
 @pytest.mark.parametrize(
