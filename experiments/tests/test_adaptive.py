@@ -44,6 +44,7 @@ def test_a_point_is_judged_by_what_its_seeds_say() -> None:
             "again": 4 * (policy == "ours"),
             "segments": 120,
             "late": 2.0 if policy == "ours" else 1.0,
+            "queue": {"linux": 8, "a3": 9, "ours": 6}[policy] + run,
         }
         for policy, of_points in goodput.items()
         for point, rates in enumerate(of_points)
@@ -57,6 +58,9 @@ def test_a_point_is_judged_by_what_its_seeds_say() -> None:
     assert list(found.fewest) == [1.5, 0.3, 1.5]
     assert list(found.later) == [2, 2, 2]
     assert list(found.again) == [4, 4, 4]
+    # bytes at the bottleneck, the mean of two seeds
+    assert list(found.queue) == [6.5, 6.5, 6.5]
+    assert list(found.queue_linux) == [8.5, 8.5, 8.5]
     # one apart at both seeds; ten apart at both; 30 behind and 5 ahead of a mean of 22.5
     assert list(found.unsure.round(2)) == [0, 0, round(1.96 * 35 / 2 / 22.5, 2)]
 
