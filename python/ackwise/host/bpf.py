@@ -152,6 +152,15 @@ def libbpf() -> ctypes.CDLL:
     return library
 
 
+def missing() -> str:
+    """Why libbpf cannot be used here; "" if it can."""
+    try:
+        libbpf()
+    except RunError as problem:
+        return str(problem)
+    return ""
+
+
 @contextmanager
 def listening(library: ctypes.CDLL) -> Iterator[list[str]]:
     """Collects libbpf's messages during the block instead of sending them to standard error."""

@@ -40,10 +40,8 @@ def unable(policy: str) -> str:
     without loading it."""
     if not _object(policy).exists():
         return f"{policy} is not built for it (linux/bpf/qdisc); with it: {', '.join(policies())}"
-    try:
-        bpf.libbpf()
-    except RunError as problem:
-        return str(problem)
+    if why := bpf.missing():
+        return why
     try:
         types = bpf.KERNEL_TYPES.read_bytes()
     except OSError:

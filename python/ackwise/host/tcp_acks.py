@@ -36,11 +36,7 @@ def missing() -> str:
     """Why the programs cannot be loaded here; "" if nothing speaks against it."""
     if not PROGRAM.exists():
         return f"{PROGRAM} is missing; install clang, then run `make build` again"
-    try:
-        bpf.libbpf()
-    except RunError as problem:
-        return str(problem)
-    return ""
+    return bpf.missing()
 
 
 def namespace_cookie() -> int:

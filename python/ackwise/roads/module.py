@@ -173,7 +173,5 @@ class _Applied:
 def _explained(said: str) -> str:
     """With what helps, where the kernel does not say it."""
     if "rejected by service" in said or "Required key not available" in said:
-        return (
-            f"{said}: its key is not enrolled; `mokutil --import /var/lib/dkms/mok.pub`, then boot"
-        )
+        return f"{said}: its key is not enrolled; {_ENROL}"
     return said
