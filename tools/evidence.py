@@ -45,7 +45,7 @@ IN_LAB = (*CORE, *KERNEL, "python/ackwise/lab/*.py")
 # Policies that an experiment runs; it includes no others.
 POLICIES: dict[str, tuple[str, ...]] = {
     "bottleneck": (),
-    "deadlock": ("a3", "delayed", "csa3"),
+    "deadlock": ("a3", "delayed", "csa3", "adaptive"),
     "dynamic": ("dynamic", "greedy"),
     "ratelimit": ("ratelimit",),
     "separation": ("every", "delayed"),

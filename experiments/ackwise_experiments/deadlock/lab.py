@@ -22,6 +22,7 @@ from ackwise_experiments.deadlock.lab_band import (
 from ackwise_experiments.deadlock.transfers import (
     A3,
     A3_AS_PUBLISHED,
+    ADAPTIVE,
     AS_PUBLISHED,
     CSA3,
     CSA3_AS_PUBLISHED,
@@ -50,13 +51,16 @@ FOUND = ablation.EXPLORED
 ENDED = Basis(Kind.PREDICTED, Origin.PUBLISHED)  # the paper: the deadlock is gone
 THINKS_MS = (0, 100)
 PUBLISHED = (A3_AS_PUBLISHED, CSA3_AS_PUBLISHED)
-ADAPTIVE = (A3, CSA3, *PUBLISHED)
+LEARNERS = (A3, CSA3, *PUBLISHED)
 # CSA3 is A3 until there is congestion, and here is none: the worse of both counts. The defaults are
 # ours, not the paper's.
 OURS = {"our a3 and csa3": (A3, CSA3)}
 ON_BUFFERS = {**OURS, "a3 of the paper, clamped": (A3_AS_PUBLISHED,)}
 ON_WRITES = {**OURS, "a3 and csa3 of the paper, clamped": PUBLISHED}
 CURES = (STOCK, A3, CSA3, A3_AS_PUBLISHED)
+RECEIVERS = (*CURES, ADAPTIVE)  # of the pairs of buffers
+# What one switches on without a thought of stalls: it may leave them, and must not cause any.
+HARMLESS = Basis(Kind.PREDICTED, Origin.BEFORE)
 
 
 def _transfers(
@@ -110,6 +114,24 @@ def _cured(
     return checks
 
 
+def _harmless(found: Observed, cells: Sequence[TransferSetup]) -> list[Check]:
+    both = [(found[cell, STOCK], found[cell, ADAPTIVE]) for cell in cells]
+    return [
+        check.same(
+            f"{ADAPTIVE}: pairs that stall, and not with an unmodified receiver",
+            0,
+            sum(mine.repeats and not stock.repeats for stock, mine in both),
+            basis=HARMLESS,
+        ),
+        check.at_least(
+            f"{ADAPTIVE}: goodput / stock of the whole transfer, lowest of all pairs",
+            0.99,
+            min(mine.goodput_bps / stock.goodput_bps for stock, mine in both),
+            basis=HARMLESS,
+        ),
+    ]
+
+
 # --- buffers --------------------------------------------------------------------------------------
 
 
@@ -146,6 +168,7 @@ def buffers(runner: Runner, found: Observed) -> tuple[list[Check], list[Figure],
     figures.append(_timeline(found, stalling[-1]))
     checks = check.grouped("where Linux stalls", where)
     checks += check.grouped("buffers: effect of the policy", _cured(found, cells, ON_BUFFERS))
+    checks += check.grouped("buffers: the policy to switch on", _harmless(found, cells))
     return checks, figures, notes
 
 
@@ -197,7 +220,7 @@ def _timeline(found: Observed, cell: TransferSetup) -> Figure:
 # --- writes ---------------------------------------------------------------------------------------
 
 
-WRITERS_TO = (STOCK, TEXTBOOK, *ADAPTIVE)
+WRITERS_TO = (STOCK, TEXTBOOK, *LEARNERS, ADAPTIVE)
 
 
 def writes(found: Observed) -> tuple[list[Check], list[Figure], list[str]]:
@@ -219,13 +242,13 @@ def writes(found: Observed) -> tuple[list[Check], list[Figure], list[str]]:
     rows = [[found[c, spec] for spec in specs] for c in reversed(cells)]
     figure = Figure(
         "linux-deadlock-writes",
-        "Goodput by write and buffer sizes, six receivers",
+        "Goodput by write and buffer sizes, seven receivers",
         [
             Grid(
                 "buffers in KiB, write size",
                 "receiver",
                 [c.label.split(": ")[1] for c in reversed(cells)],
-                ["linux", "textbook", "a3", "csa3", "a3 *", "csa3 *"],
+                ["linux", "textbook", "a3", "csa3", "a3 *", "csa3 *", "adaptive"],
                 [[f"{one.steady_bps / 1e6:.3g}" for one in row] for row in rows],
                 [[_class(one) for one in row] for row in rows],
                 f"MTU {WRITE_MTU}: Mbit/s in the second half; * {AS_PUBLISHED}",
@@ -234,6 +257,7 @@ def writes(found: Observed) -> tuple[list[Check], list[Figure], list[str]]:
     )
     checks = check.grouped("where Linux stalls", where)
     checks += check.grouped("odd writes: effect of the policy", _cured(found, cells, ON_WRITES))
+    checks += check.grouped("odd writes: the policy to switch on", _harmless(found, cells))
     return checks, [figure], []
 
 
@@ -242,7 +266,7 @@ def writes(found: Observed) -> tuple[list[Check], list[Figure], list[str]]:
 
 def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
     """Write, write, read: Nagle's rule against the delayed ACK of a peer that replies at once."""
-    receivers = (STOCK, "every", "ratelimit", *ADAPTIVE)
+    receivers = (STOCK, "every", "ratelimit", *LEARNERS, ADAPTIVE)
     wanted = list(product(THINKS_MS, receivers))
     made = [answer(spec, think_ms) for think_ms, spec in wanted]
     results = runner.simulate("responses in two writes", made, answered_ms)
@@ -261,6 +285,13 @@ def answers(runner: Runner) -> tuple[list[Check], list[Figure], list[str]]:
                 max(took[0, spec] for spec in specs), basis=FOUND,
             )
             for whose, specs in {"every": ("every",), **ON_WRITES}.items()
+        ),
+        *(
+            check.at_most(
+                f"{ADAPTIVE} / unmodified, next request after {think_ms} ms: median", 1.01,
+                took[think_ms, ADAPTIVE] / took[think_ms, STOCK], basis=HARMLESS,
+            )
+            for think_ms in THINKS_MS
         ),
     ]  # fmt: skip
     figure = Figure(
@@ -290,12 +321,12 @@ def run(runner: Runner) -> Outcome:
     """All parts."""
     found = _transfers(
         runner,
-        "buffers and MTUs, four receivers",
-        [(c, spec) for spec in CURES for c in pairs_of_buffers()],
+        "buffers and MTUs, five receivers",
+        [(c, spec) for spec in RECEIVERS for c in pairs_of_buffers()],
     )
     found |= _transfers(
         runner,
-        "odd writes, six receivers",
+        "odd writes, seven receivers",
         [(c, spec) for spec in WRITERS_TO for c in with_odd_writes()],
     )
     found |= ablation.short(partial(_transfers, runner))

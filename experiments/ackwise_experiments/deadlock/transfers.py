@@ -14,6 +14,7 @@ from ackwise_experiments import documents
 STOCK = "linux"
 TEXTBOOK = "delayed:segments=2,delay_ms=40"  # RFC 1122, nothing else
 A3, CSA3 = "a3", "csa3"
+ADAPTIVE = "adaptive"
 AS_PUBLISHED = "silence_samples=0"
 A3_AS_PUBLISHED, CSA3_AS_PUBLISHED = f"{A3}:{AS_PUBLISHED}", f"{CSA3}:{AS_PUBLISHED}"
 
