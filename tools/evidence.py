@@ -108,7 +108,7 @@ def _kernel_checks() -> Iterator[Item]:
         needs = (*LAB, "check", "evidence", *([more[step]] if step in more else ()))
         words = ("env", "STRESS_SECONDS=40", "linux/check", step)
         yield Item(step, words, (*CORE, *KERNEL, "linux/check", "linux/selftests/*"), needs)
-    module = (*CORE, "linux/module/*")
+    module = (*CORE, "linux/module/*", "linux/stock/boot")
     yield Item("module", ("linux/module/check",), module, ("build", "check-module"))
     stock = (
         "linux/stock/*",

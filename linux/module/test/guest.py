@@ -339,7 +339,6 @@ def main() -> None:
     threading.excepthook = fail  # nobody waits for a thread that died
     resource.setrlimit(resource.RLIMIT_NOFILE, (1 << 14, 1 << 14))
     module, what, *words = sys.argv[1:]
-    print(flush=True)  # after what the firmware left on the line
     if what == "count":
         set_up(100, 10, 1000)
         for word in words:
@@ -357,10 +356,6 @@ def main() -> None:
     elif what == "cycles":
         set_up(5, 10, 1000)
         cycles(Case(module, words[1]), int(words[0]))
-    log = subprocess.run(["dmesg", "-l", "warn,err,crit,alert,emerg"], capture_output=True,
-                         text=True, check=True).stdout  # fmt: skip
-    for line in log.splitlines():
-        print("DMESG", line)
 
 
 main()
