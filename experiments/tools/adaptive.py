@@ -5,6 +5,7 @@
     python experiments/tools/adaptive.py show DIR                  a row for each space
     python experiments/tools/adaptive.py show DIR --policy a3      the same of another policy
     python experiments/tools/adaptive.py show DIR --misses clean   and the points that miss
+    python experiments/tools/adaptive.py against DIR [DIR]         beside each other policy
     python experiments/tools/adaptive.py kernel DIR                on the lab's kernel, 15 links
 
 A draw is a set of points and seeds: `tuning` is what constants may be chosen on; `judging` and
@@ -15,8 +16,11 @@ can be added. What counts as a miss is in docs/inside/adaptive.md, written befor
 import argparse
 import contextlib
 import io
+import json
 import math
 import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +28,7 @@ import pandas as pd
 
 from ackwise.cli import main
 from ackwise.plans import own
+from ackwise.results import stats
 
 SPACES = Path(__file__).resolve().parents[1] / "adaptive"
 NAMES = sorted(p.stem for p in SPACES.glob("*.toml"))
@@ -34,6 +39,7 @@ STOCK = ("linux", "every", "delayed", "delayed:segments=8")
 ALL = (ADAPTIVE, *STOCK, "ratelimit", "dynamic", "greedy", "a3", "a3fewer", "csa3")
 DRAWS = {"tuning": 201, "judging": 301, "again": 401}
 _COUNTED = ("goodput_bps", "acks", "segments_received", "retransmitted_segments")
+NEWER = {"queue_peak_bytes", "acks_filtered"}  # not in results kept from before them
 COLUMNS = (
     *("space", "policy", "points", "99%", "unsure", "under 97%", "worst", "of linux", "ACKs"),
     *("of fewest", "again", "more again", "queue", "more queue", "p99 later", "segs/ACK"),
@@ -43,6 +49,16 @@ WORST = 0.97
 PACKET_BYTES = 1500
 LATER = 1.01  # message p99 beside linux
 INTERVAL = 1.96  # half of a 95% interval, in standard errors
+# Verdicts of `against`, and their short names.
+BEATS = "fewer ACKs at equal or better goodput"
+BEATEN = "more ACKs at equal or less goodput"
+TRADE = "a trade"
+WORSE = "worse"
+UNDECIDED = "undecided"
+SHORT = {BEATS: "beats", BEATEN: "beaten", TRADE: "trade", WORSE: WORSE, UNDECIDED: UNDECIDED}
+ALL_SPACES = "all"
+METRICS = ("acks", "goodput")
+POINT = ["workload", "link", "point"]
 
 
 def run(draw: str, into: Path, policies: list[str], spaces: list[str]) -> None:
@@ -95,11 +111,11 @@ def kernel(into: Path) -> None:
         print(f"| {' | '.join((key[0], key[1], key[3], *figures))} |")
 
 
-def cells(folder: Path, holds: float = 0) -> pd.DataFrame:
+def cells(places: list[Path], holds: float = 0) -> pd.DataFrame:
     """A row for each point, seed and policy: the groups of flows together. holds: only points
     whose path and queue take so many packets of 1500 bytes, where the space draws rates."""
     parts = []
-    for place in _folders(folder):
+    for place in places:
         one = pd.read_parquet(place / "cells")
         if "link.down.rate_bps" in one:
             path = one["link.down.rate_bps"] * one["rtt_ns"] / 1e9 / 8 / PACKET_BYTES
@@ -107,11 +123,12 @@ def cells(folder: Path, holds: float = 0) -> pd.DataFrame:
         one["policy_is"] = place.name
         parts.append(one[one.not_run == ""])
     rows = pd.concat(parts)
+    for missing in sorted(NEWER - set(rows)):
+        rows[missing] = math.nan
     # What a filter or a driver drops never crossed the link.
     rows["sent"] = rows["acks"] - rows["acks_filtered"].fillna(0)
     rows["seconds"] = rows["message_latency_p99_ns"] / 1e9
-    keys = ["workload", "link", "point", "run", "policy_is"]
-    found = rows.groupby(keys, observed=True).agg(
+    found = rows.groupby([*POINT, "run", "policy_is"], observed=True).agg(
         goodput=("goodput_bps", "sum"),
         acks=("sent", "sum"),
         again=("retransmitted_segments", "sum"),
@@ -124,8 +141,7 @@ def cells(folder: Path, holds: float = 0) -> pd.DataFrame:
 
 def points(rows: pd.DataFrame, policy: str) -> pd.DataFrame:
     """A row for each point: the policy beside linux, the best and the fewest ACKs."""
-    where = ["workload", "link", "point"]
-    means = rows.groupby([*where, "policy_is"], observed=True).mean(numeric_only=True)
+    means = rows.groupby([*POINT, "policy_is"], observed=True).mean(numeric_only=True)
     wide = means.unstack("policy_is")
     goodput, acks = wide["goodput"], wide["acks"]
     best = goodput.idxmax(axis=1)
@@ -133,7 +149,7 @@ def points(rows: pd.DataFrame, policy: str) -> pd.DataFrame:
     out["best"] = best
     out["kept"] = goodput[policy] / goodput.max(axis=1)
     out["of_linux"] = goodput[policy] / goodput["linux"]
-    out["unsure"] = _unsure(rows, where, policy, best)
+    out["unsure"] = _unsure(rows, policy, best)
     out["acks"] = acks[policy] / acks["linux"]
     near = goodput.ge(KEPT * goodput.max(axis=1), axis=0)
     out["fewest"] = acks[policy] / acks.where(near).min(axis=1)
@@ -144,11 +160,11 @@ def points(rows: pd.DataFrame, policy: str) -> pd.DataFrame:
     return out
 
 
-def _unsure(rows: pd.DataFrame, where: list[str], policy: str, best: pd.Series) -> pd.Series:
+def _unsure(rows: pd.DataFrame, policy: str, best: pd.Series) -> pd.Series:
     """Half of the interval of (policy - best) / best, over the seeds."""
-    wide = rows.set_index([*where, "run", "policy_is"])["goodput"].unstack("policy_is")
+    wide = rows.set_index([*POINT, "run", "policy_is"])["goodput"].unstack("policy_is")
     half = {}
-    for key, group in wide.groupby(level=where):
+    for key, group in wide.groupby(level=POINT):
         winner = group[best[key]]
         apart = (group[policy] - winner) / max(1.0, winner.mean())
         count = apart.count()
@@ -165,7 +181,7 @@ def mean(values: pd.Series) -> float:
 def show(folder: Path, policies: list[str], misses: str | None, holds: float) -> None:
     table = [COLUMNS, tuple("---" for _ in COLUMNS)]
     for place in _folders(folder):
-        rows = cells(place, holds)
+        rows = cells(_folders(place), holds)
         for policy in policies:
             found = points(rows, policy)
             low = found.kept < KEPT
@@ -198,7 +214,138 @@ def show(folder: Path, policies: list[str], misses: str | None, holds: float) ->
                 told = found[sure | more | fuller | (found.later > LATER)]
                 with pd.option_context("display.width", 200, "display.max_rows", 60):
                     print(told.sort_values("kept").round(3))
-    print("\n".join(f"| {' | '.join(row)} |" for row in table))
+    _print_table(table)
+
+
+def _print_table(rows: list[tuple[str, ...]]) -> None:
+    print("\n".join(f"| {' | '.join(row)} |" for row in rows))
+
+
+# --- adaptive against each other policy -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """adaptive's value in parts of another policy's: geometric mean over points. Points are drawn
+    independently, so their logarithms have Student's interval, as the means of `compare` do.
+    Chance at a point is that of its seeds: None with one."""
+
+    mean: float
+    low: float
+    high: float
+    points: int
+    points_lower: int | None  # beyond chance
+    points_higher: int | None
+
+    def told(self) -> str:
+        return f"{self.mean:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+    def beyond_chance(self) -> str:
+        return "" if self.points_lower is None else f"{self.points_lower}, {self.points_higher}"
+
+
+@dataclass(frozen=True)
+class Row:
+    space: str
+    against: str
+    acks: Ratio
+    goodput: Ratio
+    p99: Ratio | None  # of messages
+    verdict: str
+
+
+def rows_against(folders: list[Path], holds: float = 0) -> list[Row]:
+    """A row for each space of any of the folders and each other policy there, then for all of
+    the spaces in which a policy ran, their points together."""
+    spaces = sorted({place.name for folder in folders for place in _folders(folder)})
+    found, drawn = {}, set()
+    for space in spaces:
+        places = [p for f in folders if (f / space).is_dir() for p in _folders(f / space)]
+        names = [place.name for place in places]
+        if ADAPTIVE not in names or len(set(names)) < len(names):
+            raise SystemExit(f"{space}: {ADAPTIVE} and others, each once, not {names}")
+        drawn |= {json.loads((place / "sweep.json").read_bytes())["draw_seed"] for place in places}
+        found[space] = cells(places, holds)
+    if len(drawn) > 1:
+        raise SystemExit(f"one draw's points, not those of {sorted(drawn)}")
+    whole = pd.concat([rows.assign(link=space + rows.link) for space, rows in found.items()])
+    every = {**found, ALL_SPACES: whole}
+    return [row for space, rows in every.items() for row in beside(space, rows)]
+
+
+def beside(space: str, rows: pd.DataFrame) -> Iterator[Row]:
+    wide = rows.set_index([*POINT, "run", "policy_is"])[["acks", "goodput", "late"]]
+    wide = wide.unstack("policy_is")
+    for policy in rows.policy_is.unique():
+        if policy == ADAPTIVE:
+            continue
+        # In all spaces together, those in which the policy ran.
+        ran = wide[wide["acks", policy].notna()]
+        acks, goodput = (ratio(ran[name][ADAPTIVE], ran[name][policy]) for name in METRICS)
+        messages = ran["late"][[ADAPTIVE, policy]].dropna(how="all")
+        late = None if messages.empty else ratio(messages[ADAPTIVE], messages[policy])
+        yield Row(space, policy, acks, goodput, late, verdict(acks, goodput, late))
+
+
+def ratio(ours: pd.Series, theirs: pd.Series) -> Ratio:
+    """Of one metric, from a value for each point and seed."""
+    if not ((ours > 0) & (theirs > 0)).all():  # leaving such points out would hide the worst
+        raise SystemExit("a point without a value, or with 0: it has no ratio")
+    by_point = ours.groupby(level=POINT).mean() / theirs.groupby(level=POINT).mean()
+    if len(by_point) < 2:
+        raise SystemExit("a single point has no interval")
+    found = stats.mean_of(np.log(by_point).tolist())
+    by_seed = np.log(ours / theirs).groupby(level=POINT).agg(list)
+    sure = [one for one in map(stats.mean_of, by_seed) if one.ci95 is not None]
+    single = by_seed.map(len).max() == 1
+    return Ratio(
+        mean=math.exp(found.mean),
+        low=math.exp(found.low),
+        high=math.exp(found.high),
+        points=len(by_point),
+        points_lower=None if single else sum(one.high < 0 for one in sure),
+        points_higher=None if single else sum(one.low > 0 for one in sure),
+    )
+
+
+def verdict(acks: Ratio, goodput: Ratio, late: Ratio | None) -> str:
+    """What the whole intervals support. Equal is what the bounds of the page allow."""
+    fewer, more = acks.high < 1, acks.low > 1
+    if fewer and goodput.low >= KEPT and (not late or late.high <= LATER):
+        return BEATS
+    if more and goodput.high <= 1 / KEPT and (not late or late.low >= 1 / LATER):
+        return BEATEN
+    worse = more or goodput.high < KEPT or (late is not None and late.low > LATER)
+    better = fewer or goodput.low > 1 or (late is not None and late.high < 1)
+    if not worse:
+        return UNDECIDED
+    return TRADE if better else WORSE
+
+
+def against(folders: list[Path], holds: float, spaces: list[str], as_json: bool) -> None:
+    rows = rows_against(folders, holds)
+    if as_json:
+        told = {"holds_packets": holds, "rows": [asdict(row) for row in rows]}
+        print(json.dumps(told, indent=2))
+        return
+    heads = ("space", "against", "points", "ACKs", "fewer, more", "goodput", "less, more")
+    table = [(*heads, "p99", "sooner, later", "verdict"), ("---",) * (len(heads) + 3)]
+    for row in rows:
+        if row.space not in spaces:
+            continue
+        parts = [
+            word
+            for one in (row.acks, row.goodput, row.p99)
+            for word in ((one.told(), one.beyond_chance()) if one else ("", ""))
+        ]
+        name = f"`{row.against}`"
+        table.append((row.space, name, str(row.acks.points), *parts, row.verdict))
+    _print_table(table)
+    print()
+    words = pd.DataFrame([(row.against, row.space, SHORT[row.verdict]) for row in rows])
+    grid = words.pivot(index=0, columns=1, values=2).fillna("")
+    lines = [(f"`{name}`", *line) for name, line in zip(grid.index, grid.to_numpy(), strict=True)]
+    _print_table([("against", *grid.columns), ("---",) * (1 + len(grid.columns)), *lines])
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -220,8 +367,13 @@ def asked() -> argparse.Namespace:
     two.add_argument("--policy", action="append", help="default: adaptive")
     two.add_argument("--misses", choices=NAMES)
     two.add_argument("--holds", type=float, default=0, help="packets on the path and in its queue")
-    three = commands.add_parser("kernel")
-    three.add_argument("folder", type=Path)
+    three = commands.add_parser("against")
+    three.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="of one draw")
+    three.add_argument("--holds", type=float, default=0, help="as of show")
+    three.add_argument("--space", action="append", choices=[*NAMES, ALL_SPACES])
+    three.add_argument("--json", action="store_true")
+    four = commands.add_parser("kernel")
+    four.add_argument("folder", type=Path)
     return parser.parse_args()
 
 
@@ -231,5 +383,7 @@ if __name__ == "__main__":
         kernel(words.folder)
     elif words.command == "run":
         run(words.draw, words.folder, words.policy or list(ALL), words.space or NAMES)
+    elif words.command == "against":
+        against(words.folders, words.holds, words.space or [ALL_SPACES], words.json)
     else:
         show(words.folder, words.policy or [ADAPTIVE], words.misses, words.holds)
