@@ -149,12 +149,19 @@ static bool was_duplicate(const struct aw_seen *seen)
 	return seen->why == AW_WHY_SENT && seen->flags & AW_SEEN_DUPLICATE;
 }
 
+/* Linux does not ask when data has waited as long as it may. */
+static bool was_out_of_time(const struct aw_seen *seen)
+{
+	return seen->why == AW_WHY_TIMEOUT ||
+	       (seen->why == AW_WHY_SENT && seen->reason == AW_REASON_MAX_DELAY);
+}
+
 /* [D-23] */
 bool aw_a3_is_silence(const struct aw_a3 *s, const struct aw_params *p,
 		      const struct aw_seen *seen)
 {
 	return p->value[AW_A3_SILENCE_SAMPLES] && s->phase == AW_A3_COUNTING &&
-	       seen->owed_bytes && (seen->why == AW_WHY_TIMEOUT || was_duplicate(seen));
+	       seen->owed_bytes && (was_out_of_time(seen) || was_duplicate(seen));
 }
 
 static void learn_from_silence(struct aw_a3 *s, const struct aw_params *p,

@@ -299,6 +299,12 @@ int main(void)
 	     { TIMER(US(80400)), NOW(SAMPLING_END) },
 	     /* 35% of 20000, which is more than the sample before */
 	     { PART(MS(90), 7000), NOW(MUDS_SHARE) });
+	ASK("silence_samples: a delay that the host ends without a question, too",
+	    (.policy = "a3"), (.rtt_us = 10000),
+	    { QUESTION(SENT, MS(1)), .seen.owed_bytes = 400,
+	      .seen.reason = AW_REASON_FLIGHT, ORDER(2 * MSS, MS(200)) },
+	    { QUESTION(SENT, MS(201)), .seen.owed_bytes = 400,
+	      .seen.reason = AW_REASON_MAX_DELAY, ORDER(140, MS(200)) });
 	ASK("a sampling ends by itself once nothing has come for 1.3 IPAT [S5.7] [S5.8]",
 	    (.policy = "a3", .set = { { "isp_segments", 5 } }), (.rtt_us = 10000),
 	    { QUESTION(SENT, MS(1)), .seen.new_arrivals = 1, .seen.new_segments = 1,

@@ -140,8 +140,7 @@ def observed(result: dict[str, Any]) -> ObservedTransfer:
     times = trace["data_time_ns"]
     half = next(i for i, end in enumerate(ends) if 2 * end >= ends[-1])
     waits = [i for i, (a, b) in enumerate(pairwise(times)) if b - a >= STALL_NS]
-    reasons = group["acks_by_reason"]
-    counted = result.get("counters", {}).get("client", {}).get("TcpExtDelayedACKs", 0)
+    counters = result.get("counters", {}).get("client", {})
     late_ns = times[-1] - times[half]
     return ObservedTransfer(
         goodput_bps=group["goodput_bps"],
@@ -150,10 +149,17 @@ def observed(result: dict[str, Any]) -> ObservedTransfer:
         stalls_late=sum(i >= half for i in waits),
         acks=group["acks_sent"],
         segments=group["segments_received"],
-        timers=reasons.get("delay-timer", 0) if reasons else counted,
+        timers=_by_timer(counters, group["acks_by_reason"]),
         times_ms=tuple(t / 1e6 for t in times),
         sent_kb=tuple(end / 1000 for end in ends),
     )
+
+
+def _by_timer(counters: Mapping[str, int], reasons: Mapping[str, int]) -> int:
+    """The kernel counts what its timer sends, whatever the reason; the simulator has reasons."""
+    if counters:
+        return counters.get("TcpExtDelayedACKs", 0)
+    return reasons.get("delay-timer", 0) + reasons.get("max-delay", 0)
 
 
 def pairs_of_buffers() -> list[TransferSetup]:
