@@ -80,14 +80,14 @@ def test_a_ratio_is_the_mean_of_logarithms_over_points() -> None:
     # Half, twice, twice and half: the logarithms are ln 2 from a mean of 0, so that they spread by
     # ln 2 * sqrt(4 / 3), their mean by half of it; t is 3.182 for three degrees of freedom.
     ours = _of_seeds([[40, 60], [190, 210], [400, 0.1], [10, 15]])
-    theirs = _of_seeds([[90, 110], [90, 110], [200, 0.05], [30, 20]])
+    theirs = _of_seeds([[90, 110], [91, 109], [200.05, 0], [30, 20]])
     found = adaptive.ratio(ours, theirs)
     assert found.points == 4
     assert found.mean == pytest.approx(1)
     assert found.high == pytest.approx(2 ** (3.182 / 3**0.5))
     assert found.low == pytest.approx(2 ** (-3.182 / 3**0.5))
-    # Two seeds need 12.7 standard errors, which the second point has: ratios of 2.11 and 1.91. The
-    # third's are equal, one sample; the first's are 0.44 and 0.55, the fourth's 0.33 and 0.75.
+    # Two seeds need 12.7 standard errors, which the second point has: 99 and 101 more. The first's
+    # are equal, one sample; the third's are 199.95 and 0.1 more, the fourth's 20 and 5 fewer.
     assert (found.points_lower, found.points_higher) == (0, 1)
 
 

@@ -289,13 +289,14 @@ def beside(space: str, rows: pd.DataFrame) -> Iterator[Row]:
 
 def ratio(ours: pd.Series, theirs: pd.Series) -> Ratio:
     """Of one metric, from a value for each point and seed."""
-    if not ((ours > 0) & (theirs > 0)).all():  # leaving such points out would hide the worst
+    means = [values.groupby(level=POINT).mean() for values in (ours, theirs)]
+    if any(not (values > 0).all() for values in means):  # leaving them out would hide the worst
         raise SystemExit("a point without a value, or with 0: it has no ratio")
-    by_point = ours.groupby(level=POINT).mean() / theirs.groupby(level=POINT).mean()
-    if len(by_point) < 2:
+    if len(means[0]) < 2:
         raise SystemExit("a single point has no interval")
+    by_point = means[0] / means[1]
     found = stats.mean_of(np.log(by_point).tolist())
-    by_seed = np.log(ours / theirs).groupby(level=POINT).agg(list)
+    by_seed = (ours - theirs).groupby(level=POINT).agg(list)
     sure = [one for one in map(stats.mean_of, by_seed) if one.ci95 is not None]
     single = by_seed.map(len).max() == 1
     return Ratio(
@@ -343,7 +344,7 @@ def against(folders: list[Path], holds: float, spaces: list[str], as_json: bool)
     _print_table(table)
     print()
     words = pd.DataFrame([(row.against, row.space, SHORT[row.verdict]) for row in rows])
-    grid = words.pivot(index=0, columns=1, values=2).fillna("")
+    grid = words.pivot(index=0, columns=1, values=2).fillna("").loc[words[0].unique()]
     lines = [(f"`{name}`", *line) for name, line in zip(grid.index, grid.to_numpy(), strict=True)]
     _print_table([("against", *grid.columns), ("---",) * (1 + len(grid.columns)), *lines])
 

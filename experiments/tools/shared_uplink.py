@@ -6,7 +6,7 @@
 Points of experiments/adaptive/shared.toml, each as drawn and with one thing changed: goodput of
 both directions in parts of `linux`'s, with a 95% interval over paired runs. Beside the point as
 drawn, with `linux` and with `adaptive`: ACKs of the download, how many of them the uplink's queue
-dropped, and how often the download's sender recovered from a loss.
+dropped, and how often the download's sender recovered from a loss, and timed out.
 """
 
 import argparse
@@ -96,6 +96,7 @@ def _counted(runs: list[RunResult]) -> tuple[str, ...]:
         fmean(group.acks_sent for group in download),
         fmean(up.acks_dropped_queue for up in ups),
         fmean(group.fast_recoveries or 0 for group in download),
+        fmean(group.timeouts for group in download),
     )
     return tuple(f"{figure:.0f}" for figure in figures)
 
@@ -108,7 +109,7 @@ def _link(shape: Scenario) -> str:
 
 
 def show(drawn: str, numbers: list[int], runs: int) -> None:
-    heads = ("point", "Mbit/s, ms, queues", "ACKs", "dropped", "recoveries", *CHANGES)
+    heads = ("point", "Mbit/s, ms, queues", "ACKs", "dropped", "recoveries", "timeouts", *CHANGES)
     rows = [heads, ("---",) * len(heads)]
     for number in numbers:
         cells = []
