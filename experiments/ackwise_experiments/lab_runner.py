@@ -79,7 +79,7 @@ class DeviceRunner(Runner):
         """The kernels, the emulators, and what drives and measures them."""
         (folder,) = map(Path, lab.__path__)
         machines = [DEVICES[name] for name in self.kernels]
-        tools = [Path(path) for path in map(find_tool, map(device.emulator, machines)) if path]
+        tools = [Path(path) for path in map(find_tool, map(device.program_of, machines)) if path]
         sources = files_hash([*sorted(folder.glob("*.py")), *tools])
         return f"device {' '.join(k.key for k in self.kernels.values())} {sources}"
 

@@ -17,7 +17,7 @@ from ackwise.engine.scenario import Bulk, Scenario
 from ackwise.engine.typed import put
 from ackwise.errors import InputError, RunError
 from ackwise.host import files, needs
-from ackwise.lab import build, device, measure
+from ackwise.lab import build, device, emulator, measure
 from ackwise.lab.machine import Kernel
 from ackwise.lab.target import DEVICES, MIPS, UML, X86, Target
 from ackwise.plans import policy, schema
@@ -69,7 +69,7 @@ def test_links_of_slow_machines_run_and_their_modelled_costs_do_not_count(link: 
 
 def test_the_initial_files_are_a_cpio_archive_of_the_kind_that_the_kernel_unpacks() -> None:
     # Documentation/driver-api/early-userspace/buffer-format.rst
-    whole = device._initial_files(b"program", "namespace a\n")
+    whole = b"".join((*emulator.initial_files(b"program", ["namespace a"]), emulator.END))
     found: dict[str, bytes] = {}
     at = 0
     while at < len(whole):

@@ -167,6 +167,8 @@ static void do_step(char *words[], int count)
 
 	if (!strcmp(verb, "namespace") && count == 2)
 		make_namespace(words[1]);
+	else if (!strcmp(verb, "module") && count == 2)
+		load_module(words[1]);
 	else if (!strcmp(verb, "wire") && count == 4)
 		make_wire(words);
 	else if (!strcmp(verb, "card") && count == 4)

@@ -174,7 +174,8 @@ void results_sample(uint64_t due_ns)
 }
 
 /* Start of the run, on an emulated machine, which is not infinitely fast. */
-static uint64_t began_ns, idle_before_ns;
+static uint64_t began_ns;
+static int64_t idle_before_ns;
 
 void results_start(void)
 {
@@ -188,11 +189,11 @@ void results_start(void)
 /* Returns the time. The clock is read last: the CPU is busy, so idle time does not change. */
 static uint64_t write_load(void)
 {
-	uint64_t idle_ns = system_idle_ns() - idle_before_ns;
+	int64_t idle_ns = idle_before_ns < 0 ? -1 : system_idle_ns() - idle_before_ns;
 	uint64_t time_ns = clock_ns();
 
-	fprintf(out, "elapsed_ns %llu idle_ns %llu\n",
-		(unsigned long long)(time_ns - began_ns), (unsigned long long)idle_ns);
+	fprintf(out, "elapsed_ns %llu idle_ns %lld\n",
+		(unsigned long long)(time_ns - began_ns), (long long)idle_ns);
 	return time_ns;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,29 +40,35 @@ bool system_emulated(void)
 	return *system_value("lab_share");
 }
 
-/* Idle time of the only CPU. */
-static uint64_t timer_value(const char *name)
+/* A value of the only CPU; false: this kernel does not tell it there. */
+static bool timer_value(const char *name, uint64_t *value)
 {
-	unsigned long long value = 0;
+	unsigned long long found = 0;
 	char line[256], *at = NULL;
 	FILE *in = fopen("/proc/timer_list", "re");
+	bool is_there;
 
 	while (in && !at && fgets(line, sizeof(line), in))
 		at = strstr(line, name);
-	if (!at || sscanf(at + strlen(name), " : %llu", &value) != 1)
-		die("/proc/timer_list: has no %s", name);
-	fclose(in);
-	return value;
+	is_there = at && sscanf(at + strlen(name), " : %llu", &found) == 1;
+	if (in)
+		fclose(in);
+	*value = found;
+	return is_there;
 }
 
-uint64_t system_idle_ns(void)
+int64_t system_idle_ns(void)
 {
-	return timer_value(".idle_sleeptime");
+	uint64_t idle_ns;
+
+	return timer_value(".idle_sleeptime", &idle_ns) ? (int64_t)idle_ns : -1;
 }
 
 void system_check_timers(void)
 {
-	if (!timer_value(".hres_active"))
+	uint64_t active;
+
+	if (!timer_value(".hres_active", &active) || !active)
 		die("timers end at ticks only: the clock is not good enough");
 }
 
@@ -170,6 +177,15 @@ static void await(pid_t child, const char *what)
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		die("%s: failed with %d, see console", what,
 		    WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+}
+
+void load_module(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || syscall(SYS_finit_module, fd, "", 0))
+		die("%s: cannot be loaded: %s", path, strerror(errno));
+	close(fd);
 }
 
 void run_program(const char *namespace_name, char *const words[])

@@ -29,14 +29,15 @@ bool system_emulated(void);
 /* Ends a machine without high-resolution timers: senders would send a burst per tick. */
 void system_check_timers(void);
 
-/* Time that the CPU has been idle. */
-uint64_t system_idle_ns(void);
+/* Time that the CPU has been idle; -1: this kernel does not tell (Linux 7 has ticks only). */
+int64_t system_idle_ns(void);
 
 /* CLOCK_MONOTONIC. Each read advances the guest's clock, so it is read once per wake-up. */
 uint64_t clock_ns(void);
 
 /* The namespace "-" is the initial one. */
 void enter(const char *name);
+void load_module(const char *path);
 void run_program(const char *namespace_name, char *const words[]);
 void write_file(const char *namespace_name, const char *path, const char *value);
 void save_counters(const char *namespace_name, const char *file);

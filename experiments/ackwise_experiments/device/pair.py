@@ -19,7 +19,8 @@ from ackwise.engine import Cancelled
 from ackwise.engine.scenario import DataDirection, Scenario
 from ackwise.errors import InputError, RunError
 from ackwise.lab import device, machine, measure
-from ackwise.lab.device import Clock, Load, Machine
+from ackwise.lab.device import Load
+from ackwise.lab.emulator import Clock, Machine
 from ackwise.lab.machine import Kernel
 from ackwise.lab.network import CLIENT, SERVER
 from ackwise.lab.target import X86, Target

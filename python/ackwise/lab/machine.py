@@ -52,7 +52,7 @@ class Kernel:
     @property
     def confine(self) -> Path:
         """The program that starts the kernel."""
-        return self.linux.with_name("lab-confine")
+        return self.guest.with_name("lab-confine")
 
 
 class Hung(RunError):
@@ -75,7 +75,7 @@ def empty_folder(kernel: Kernel) -> Iterator[Path]:
     """A temporary folder for one run. Folders of killed runs are removed first."""
     _check_rights()
     with suppress(OSError):  # a cache owned by another user
-        os.utime(kernel.linux.parent)  # the cache keeps the most recently used kernels
+        os.utime(kernel.guest.parent)  # the cache keeps the most recently used kernels
     with folder_to_give() as folder:
         yield folder
 

@@ -102,7 +102,7 @@ class ProcessorTime:
     """Processor time of a run on an emulated machine, for both ends."""
 
     elapsed_ns: int
-    idle_ns: int
+    idle_ns: int  # negative: its kernel does not tell
 
     @property
     def busy_ns(self) -> int:
@@ -248,7 +248,7 @@ def _result(
 def _host(recorded: _Recorded) -> HostResult:
     """Load of a host's processor; for an emulated one, of both hosts."""
     load = recorded.load
-    if not load:
+    if not load or load.idle_ns < 0:
         return HostResult()
     delivered = sum(row["delivered"] for row in recorded.flows.values())
     return HostResult(
