@@ -36,6 +36,7 @@ NAVIGATION: dict[str, tuple[str, ...]] = {
         "docs/install.md",
         "docs/run.md",
         "docs/module.md",
+        "docs/image.md",
         "docs/library.md",
         "docs/gateway.md",
         "docs/plan-format.md",

@@ -121,6 +121,8 @@ def _lab() -> Iterator[Finding]:
     yield from (replace(finding, required=not built) for finding, _ in found)
     yield from _listed("lab", "lab-run", required=True)
     yield from _listed("lab", "lab-source", "lab-build", required=not built)
+    lacking = needs.complaint("lab-image")
+    yield Finding("lab", "--image", not lacking, False, lacking or "its programs are found")
     yield Finding(
         "lab",
         "disk space",
@@ -130,9 +132,9 @@ def _lab() -> Iterator[Finding]:
         f"{(lab.TREE_BYTES + lab.OBJECT_BYTES) / 1e9:.0f} GB",
     )
     if built:
-        lacking = [layer for layer in machine.LAYERS if layer not in machine.layers(built)]
-        words = f"this host lacks {', '.join(lacking)}" if lacking else ", ".join(machine.LAYERS)
-        yield Finding("lab", "guests confined by", not lacking, False, words)
+        absent = [layer for layer in machine.LAYERS if layer not in machine.layers(built)]
+        words = f"this host lacks {', '.join(absent)}" if absent else ", ".join(machine.LAYERS)
+        yield Finding("lab", "guests confined by", not absent, False, words)
 
 
 def _kernel(

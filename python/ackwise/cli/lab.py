@@ -40,6 +40,7 @@ ackwise lab run demo
 ackwise lab run --link adsl --workload bulk --stock --policy linux
 ackwise lab run my-plan.toml --runs 5 --report my-plan.html
 ackwise lab run stretch --stock --policy linux --keep runs/
+ackwise lab run --image debian-7.3/ --link adsl --policy linux --policy adaptive
 """
 _SHELL_EXAMPLES = """\
 ackwise lab shell
@@ -131,7 +132,7 @@ def build_kernel(
 @options.PLAN_WORD
 @group("What to run", options.LINKS, options.WORKLOADS)
 @options.overrides
-@group("Kernel", options.STOCK, options.CACHE, *options.RUN_ON_LAB, options.CONFIG)
+@group("Kernel", options.STOCK, options.IMAGE, options.CACHE, *options.RUN_ON_LAB, options.CONFIG)
 @outputs("json", "csv", "parquet", "report", "figure")
 @others(options.QUIET)
 @options.gathered("lab", Lab)
@@ -146,6 +147,8 @@ def run(
 ) -> int:
     """Exit code; raises InputError, RunError, Interrupted."""
     outputs.check()
+    if lab.image is not None:
+        options.refuse(("--stock", "--config"), "--image", "its kernel is not built here")
     made = options.plan_of(plan, link, workload, overrides)
     return run_plan(made, lab, None, overrides.jobs, outputs, quiet=quiet)
 
@@ -166,7 +169,11 @@ def run_plan(
 
     if device is None:
         on_kernel.check_runs_something(plan)
-    kernel = lab.device_kernel(device) if device else lab.kernel()
+    image = None
+    if lab.image is not None:
+        kernel, image = lab.image_kernel()
+    else:
+        kernel = lab.device_kernel(device) if device else lab.kernel()
     with progress_bar(not quiet) as show:
         result = on_kernel.run(
             plan,
@@ -177,11 +184,13 @@ def run_plan(
             workers=jobs,
             on_progress=partial(show, f"running on {kernel.label}"),
             device=device,
+            image=image,
         )
     skipped = sum(len(table.skipped) for table in result.tables)
     if skipped and not quiet:
+        place = "a device" if device else "the image" if image else "the lab"
         say(
-            f"ackwise: not run, as {'a device' if device else 'the lab'} does not support them: "
+            f"ackwise: not run, as {place} does not support them: "
             f"{skipped} combinations of link, workload and policy"
         )
     compare.write(result, outputs)

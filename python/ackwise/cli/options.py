@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from ackwise.lab import target as targets
+    from ackwise.lab.image import Image
     from ackwise.lab.machine import Kernel
     from ackwise.plans import Plan
     from ackwise.plans.policy import PolicyChoice
@@ -434,6 +435,7 @@ class Lab:
     wall_limit: int | None = None  # ns
     keep: str | None = None
     device: str | None = None
+    image: str | None = None
 
     @property
     def folder(self) -> Path:
@@ -465,6 +467,16 @@ class Lab:
 
         return build.find(self.folder, self.stock, self.configs, target or self.target)
 
+    def image_kernel(self) -> "tuple[Kernel, Image]":
+        """A distribution's kernel, with the guest program of the lab's. Raises InputError,
+        RunError."""
+        from ackwise.lab import build
+        from ackwise.lab import image as images
+
+        assert self.image is not None
+        image = images.find(Path(self.image))
+        return images.kernel_of(image, build.find_guest(self.folder)), image
+
     @property
     def target(self) -> "targets.Target":
         """The emulated machine."""
@@ -477,6 +489,11 @@ STOCK = option("--stock", is_flag=True, help="the kernel without ackwise's patch
 PLAN_WORD = argument(
     "plan", metavar="[PLAN]", type=PLAN, required=False,
     help="name or file of a plan, instead of --link",
+)  # fmt: skip
+IMAGE = option(
+    "--image", type=DIRECTORY, metavar="DIR",
+    help="a distribution's own kernel, whose packages are unpacked in DIR",
+    show_default="the lab's kernel",
 )  # fmt: skip
 LINKS = option("--link", type=LINK, metavar="NAME|FILE", multiple=True, help="link")
 WORKLOADS = option(

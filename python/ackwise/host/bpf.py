@@ -135,6 +135,17 @@ def _list(names: list[str]) -> str:
     return ", ".join(names) or "none"
 
 
+def library_file() -> Path:
+    """The file of libbpf, by the name that programs ask for; RunError where there is none."""
+    libbpf()
+    name = _NAMES[0]
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
+        place = line.rpartition(" ")[2]
+        if Path(place).name.startswith(name):
+            return Path(place).with_name(name)
+    raise RunError(f"{name} is not where this process has found it")
+
+
 def libbpf() -> ctypes.CDLL:
     """libbpf; RunError where there is none."""
     for name in _NAMES:

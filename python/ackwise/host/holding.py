@@ -38,9 +38,7 @@ _MAP_TYPE_STRUCT_OPS, _ATTACH_STRUCT_OPS, _ATTACH_TCX_INGRESS, _F_LINK = 26, 44,
 def unable(policy: str) -> str:
     """Why no such discipline can run here with this policy; empty if it can, as far as can be seen
     without loading it."""
-    if not _object(policy).exists():
-        return f"{policy} is not built for it (linux/bpf/qdisc); with it: {', '.join(policies())}"
-    if why := bpf.missing():
+    if why := not_built(policy) or bpf.missing():
         return why
     try:
         types = bpf.KERNEL_TYPES.read_bytes()
@@ -49,6 +47,13 @@ def unable(policy: str) -> str:
     if b"\0bpf_qdisc_skb_drop\0" not in types:
         return f"this kernel has no BPF queueing disciplines: {NEEDS}"
     return ""
+
+
+def not_built(policy: str) -> str:
+    """Why no such discipline exists with this policy; empty if one does."""
+    if _object(policy).exists():
+        return ""
+    return f"{policy} is not built for it (linux/bpf/qdisc); with it: {', '.join(policies())}"
 
 
 def policies() -> list[str]:

@@ -638,6 +638,15 @@ def find(
     return kernel
 
 
+def find_guest(cache: Path) -> Kernel:
+    """A kernel of this checkout, stock or not, whose guest program another kernel is to run;
+    RunError with the remedy if none has been built."""
+    try:
+        return find(cache, stock=True)
+    except RunError:
+        return find(cache, stock=False)
+
+
 def build(
     cache: Path,
     *,

@@ -3,7 +3,9 @@
 simulator."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypedDict
 
 from ackwise import plans
 from ackwise.engine import Cancel
@@ -12,8 +14,10 @@ from ackwise.engine.scenario import Scenario
 from ackwise.errors import InputError
 from ackwise.host import files, folders
 from ackwise.lab import device as emulated
+from ackwise.lab import image as images
 from ackwise.lab import network, traffic
 from ackwise.lab import run as lab_run
+from ackwise.lab.image import Image
 from ackwise.lab.machine import Kernel
 from ackwise.lab.refuse import NotInLabError
 from ackwise.lab.target import Target
@@ -26,6 +30,78 @@ from ackwise.results.provenance import World
 _LINK, _WORKLOAD = "lan-10m", "bulk"
 
 
+class _Place(Protocol):
+    """Where a kernel runs."""
+
+    @property
+    def world(self) -> str:
+        """In the record of results."""
+
+    @property
+    def said(self) -> str:
+        """In messages."""
+
+    def prepare(self, scenario: Scenario, link: str, workload: str) -> object:
+        """InputError for what it does not support."""
+
+    def simulate(self, scenario: Scenario, link: str, workload: str, how: "_How") -> RunResult:
+        """One run."""
+
+
+class _How(TypedDict):
+    cancel: Cancel
+    limit_s: float | None
+    keep: Path | None
+
+
+@dataclass(frozen=True)
+class _InLab:
+    kernel: Kernel
+    world: str = "lab"
+    said: str = "the lab"
+
+    def prepare(self, scenario: Scenario, link: str, workload: str) -> object:
+        return lab_run.Prepared(scenario, link, workload, self.kernel)
+
+    def simulate(self, scenario: Scenario, link: str, workload: str, how: _How) -> RunResult:
+        return lab_run.simulate(scenario, link, workload, self.kernel, **how)
+
+
+@dataclass(frozen=True)
+class _OnDevice:
+    kernel: Kernel
+    target: Target
+    world: str = "device"
+    said: str = "a device"
+
+    def prepare(self, scenario: Scenario, link: str, workload: str) -> object:
+        return emulated.Prepared(scenario, link, workload, self.kernel)
+
+    def simulate(self, scenario: Scenario, link: str, workload: str, how: _How) -> RunResult:
+        load = emulated.Load(captured=how["keep"] is not None)
+        return emulated.simulate(scenario, link, workload, self.kernel, self.target, load, **how)
+
+
+@dataclass(frozen=True)
+class _OnImage:
+    kernel: Kernel
+    image: Image
+    world: str = "image"
+    said: str = "the image"
+
+    def prepare(self, scenario: Scenario, link: str, workload: str) -> object:
+        return images.Prepared(scenario, link, workload, self.kernel, self.image)
+
+    def simulate(self, scenario: Scenario, link: str, workload: str, how: _How) -> RunResult:
+        return images.simulate(scenario, link, workload, self.kernel, self.image, **how)
+
+
+def _place(kernel: Kernel, device: Target | None, image: Image | None) -> _Place:
+    if image is not None:
+        return _OnImage(kernel, image)
+    return _InLab(kernel) if device is None else _OnDevice(kernel, device)
+
+
 def run(
     plan: Plan,
     kernel: Kernel,
@@ -36,51 +112,53 @@ def run(
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda _done, _all: None,
     device: Target | None = None,
+    image: Image | None = None,
 ) -> Comparison:
-    """Every run of a plan, each in its own guest; with `device`, on that emulated machine.
+    """Every run of a plan, each in its own guest; with `device`, on that emulated machine; with
+    `image`, on that distribution's kernel, of which `kernel` is made.
 
     `keep`: folder for captures, samples, counters and console of every run; `limit_s`: seconds of
     real time after which a run counts as hung. Combinations that the lab does not support are left
     out. Raises InputError if nothing is left, RunError when a run failed.
     """
-    lacks = lacking(plan, kernel, device)
+    place = _place(kernel, device, image)
+    lacks = _lacking(plan, place)
     if keep is not None:
         check_keep(keep, (job for job in compare.jobs(plan, False) if job.combination not in lacks))
 
     def run_one(job: Job, scenario: Scenario, cancel: Cancel) -> RunResult:
         kept = None if keep is None else folder_of(keep, job)
-        if device:
-            load = emulated.Load(captured=kept is not None)
-            where = (scenario, *_names(job), kernel, device, load)
-            return emulated.simulate(*where, cancel=cancel, limit_s=limit_s, keep=kept)
-        return simulate(job, scenario, kernel, cancel=cancel, limit_s=limit_s, keep=kept)
+        how = _How(cancel=cancel, limit_s=limit_s, keep=kept)
+        return place.simulate(scenario, *_names(job), how)
 
     return compare.run(
         plan,
         detailed=detailed,
         workers=workers,
         on_progress=on_progress,
-        world=world(kernel, "device" if device else "lab"),
+        world=world(kernel, place.world),
         lacking=lacks,
         simulate=run_one,
     )
 
 
-def lacking(plan: Plan, kernel: Kernel, device: Target | None = None) -> dict[Combination, str]:
-    """Combinations of a plan that the lab or a device does not support, and why. Raises InputError
-    if that is all of them."""
+def lacking(plan: Plan, kernel: Kernel) -> dict[Combination, str]:
+    """Combinations of a plan that the lab does not support, and why. Raises InputError if that is
+    all of them."""
+    return _lacking(plan, _InLab(kernel))
+
+
+def _lacking(plan: Plan, place: _Place) -> dict[Combination, str]:
     found: dict[Combination, str] = {}
-    prepared = emulated.Prepared if device else lab_run.Prepared
     jobs = compare.jobs(plan, False)
     for job in jobs:
         try:
-            prepared(compare.scenario(job), *_names(job), kernel)
+            place.prepare(compare.scenario(job), *_names(job))
         except InputError as problem:
             found.setdefault(job.combination, str(problem))
     if all(job.combination in found for job in jobs):
         first, *others = dict.fromkeys(found.values())
-        where = "a device" if device else "the lab"
-        raise InputError(first + (f"; nor does {where} support the rest" if others else ""))
+        raise InputError(first + (f"; nor does {place.said} support the rest" if others else ""))
     return found
 
 
@@ -100,7 +178,7 @@ def simulate(
 
 
 def world(kernel: Kernel, name: str = "lab") -> World:
-    """The lab, or an emulated device, with this kernel."""
+    """The lab, an emulated device or an image, with this kernel."""
     return World(name, kernel.label, kernel.key, clamp=policy.CLAMPED)
 
 

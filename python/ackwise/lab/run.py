@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """A simulator scenario on the real kernel, with the same input and result format."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from ackwise.engine.scenario import Scenario
+from ackwise.engine.scenario import Policy, Scenario
 from ackwise.errors import InputError
 from ackwise.host import files
 from ackwise.host.programs import program
@@ -35,11 +36,17 @@ class Prepared:
         workload: str,
         kernel: Kernel,
         extras: Extras = NOTHING,
+        *,
+        in_force: Sequence[str] | None = None,
+        checks: Sequence[str] = (),
     ) -> None:
+        """`in_force`: steps that put policies in force at whole hosts; None: each socket asks for
+        its own. `checks`: steps after the run."""
         self.scenario = scenario
         self.files: dict[str, str] = {}
         net = network.build(scenario, link, extras)
-        flows = traffic.build(scenario, workload, policies(scenario, kernel), extras)
+        requests = policies(scenario, kernel) if in_force is None else {}
+        flows = traffic.build(scenario, workload, requests, extras)
         self.groups_of = flows.groups_of
         ip, tc = program("ip"), program("tc")
         lines = [f"env TC_LIB_DIR {_LAB}"]
@@ -72,11 +79,13 @@ class Prepared:
         lines += [f"exec-at {at} {node} {tc} {line}" for at, node, line in net.changes]
         if scenario.ping_interval_ns:
             lines.append(f"ping {scenario.ping_interval_ns}")
+        lines += in_force or ()
         # sampled even without a report: waking up advances the clock and so changes the packets
         interval_ns = max(1, scenario.duration_ns // SAMPLES)
         lines.append(f"run {scenario.duration_ns} {interval_ns}")
         for i in range(net.routers):
             lines.append(f"exec r{i + 1} {tc} -s qdisc show")
+        lines += checks
         self.steps = lines
 
 
@@ -98,18 +107,26 @@ def policies(scenario: Scenario, kernel: Kernel) -> dict[str, str]:
                     )
                 chosen[f"{index}/{role}"] = ""
                 continue
-            check_in_kernel(name, "--policy")
-            # without a policy there are no orders to clamp
-            if policy.host != STOCK or not (policy.clamp or name == STOCK):
-                raise InputError(
-                    f"--policy: {name}: a kernel's rules and its clamp cannot be changed; give "
-                    "host=linux and clamp=flight, to the policy or in the plan, or use the "
-                    "simulator"
-                )
-            values = ",".join(f"{key}={value}" for key, value in policy.params.items())
-            request = f"{name}:{values}" if values else name
-            chosen[f"{index}/{role}"] = "stock" if name == STOCK else request
+            chosen[f"{index}/{role}"] = "stock" if name == STOCK else request(policy)
+            check(policy)
     return chosen
+
+
+def check(policy: Policy) -> None:
+    """InputError for a policy that no kernel has."""
+    check_in_kernel(policy.name, "--policy")
+    # without a policy there are no orders to clamp
+    if policy.host != STOCK or not (policy.clamp or policy.name == STOCK):
+        raise InputError(
+            f"--policy: {policy.name}: a kernel's rules and its clamp cannot be changed; give "
+            "host=linux and clamp=flight, to the policy or in the plan, or use the simulator"
+        )
+
+
+def request(policy: Policy) -> str:
+    """The words by which a kernel is asked for it."""
+    values = ",".join(f"{key}={value}" for key, value in policy.params.items())
+    return f"{policy.name}:{values}" if values else policy.name
 
 
 WALL_FOR_CPU = 20  # ratio of real time to processor time that a guest may have on a busy host

@@ -10,8 +10,8 @@ from ackwise.plans import policy
 from ackwise.plans.policy import PolicyChoice
 
 KEYS: dict[str, str] = {
-    "provenance.world": "what ran it: simulator, replay, lab (the real kernel in virtual time), or "
-    "device (the real kernel on an emulated processor)",
+    "provenance.world": "what ran it: simulator, replay, lab (the real kernel in virtual time), "
+    "device (the real kernel on an emulated processor), or image (a distribution's own kernel)",
     "provenance.kernel": "release and variant of the kernel; null: none",
     "provenance.kernel_hash": "hash of everything that kernel was built from; null: none",
     "provenance.ackwise_version": "version of ackwise",

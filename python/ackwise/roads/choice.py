@@ -4,11 +4,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ackwise.plans.policy import PolicyChoice
 from ackwise.roads.delay import Delay
 from ackwise.roads.discipline import Discipline
 from ackwise.roads.module import Module
 from ackwise.roads.quickack import Quickack
-from ackwise.roads.road import Fit, Road, Wanted
+from ackwise.roads.road import Elsewhere, Fit, Road, Wanted
 from ackwise.roads.series import Series
 
 # The best first: a road that carries whole policies goes before one lever of a stock kernel.
@@ -30,7 +31,15 @@ class Choice:
 
 def choose(wanted: Wanted, roads: Sequence[Road] = ROADS) -> Choice:
     """The choice; nothing is changed."""
-    fits = tuple((one, one.fit(wanted)) for one in roads)
+    return _first(tuple((one, one.fit(wanted)) for one in roads))
+
+
+def choose_elsewhere(policy: PolicyChoice, kernel: Elsewhere) -> Choice:
+    """The choice on a kernel that is not the running one."""
+    return _first(tuple((one, one.fit_elsewhere(policy, kernel)) for one in ROADS))
+
+
+def _first(fits: tuple[tuple[Road, Fit], ...]) -> Choice:
     return Choice(next((one for one, fit in fits if fit.fits), None), fits)
 
 

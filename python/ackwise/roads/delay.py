@@ -9,17 +9,13 @@ from pathlib import Path
 from ackwise.errors import RunError
 from ackwise.host import cgroups, tcp_acks
 from ackwise.plans import policy
-from ackwise.roads.road import Applied, Fit, Wanted
+from ackwise.plans.policy import PolicyChoice
+from ackwise.roads.road import Applied, Elsewhere, Fit, Wanted
 
 _POLICY, _SEGMENTS, _DELAY_MS_STOCK = "delayed", 2, 200
 _SINCE = (5, 10)
 _TICKS_MIN = 2  # TCP_TIMEOUT_MIN
 _CLOCK_MONOTONIC_COARSE = 6  # advances once per kernel tick
-
-
-def release() -> tuple[int, ...]:
-    """The two first numbers of the running kernel's release."""
-    return tuple(int(one) for one in re.findall(r"\d+", os.uname().release)[:2])
 
 
 def tick_ms() -> float:
@@ -36,22 +32,12 @@ class Delay:
         "acts on connections made while it runs, and in whole ticks of the kernel, at least two."
     )
 
+    needs_device = False
+
     def fit(self, wanted: Wanted) -> Fit:
         """Whether it can carry the policy here."""
-        chosen = wanted.policy
-        plain = policy.parse(_POLICY, "run")
-        as_stock = chosen.name == _POLICY and (chosen.host, chosen.clamp) == (plain.host, None)
-        delay_ms = chosen.params.get("delay_ms", 0)
-        if not as_stock or chosen.params["segments"] != _SEGMENTS or not delay_ms < _DELAY_MS_STOCK:
-            return Fit(
-                False,
-                f"it carries only delayed:segments={_SEGMENTS},delay_ms=N below {_DELAY_MS_STOCK}",
-            )
-        if release() < _SINCE:
-            return Fit(False, f"Linux {os.uname().release} is older than 5.10, which brought it")
-        if delay_ms <= (_TICKS_MIN - 1) * tick_ms():
-            least = int((_TICKS_MIN - 1) * tick_ms()) + 1
-            return Fit(False, f"a tick is {tick_ms():g} ms here; give delay_ms={least} or more")
+        if why := _not_carried(wanted.policy, os.uname().release, tick_ms()):
+            return Fit(False, why)
         if wanted.device:
             return Fit(False, "it acts on a cgroup, not on a device; leave --device out")
         if why := tcp_acks.missing():
@@ -61,6 +47,12 @@ class Delay:
             told = f"{place} is no cgroup" if place else f"no cgroup is mounted: `{cgroups.MOUNT}`"
             return Fit(False, f"{told} of version 2")
         return Fit(True, f"Linux {os.uname().release} has it (5.10), and {place} is a cgroup")
+
+    def fit_elsewhere(self, policy: PolicyChoice, kernel: Elsewhere) -> Fit:
+        """Whether it can carry the policy on another kernel."""
+        why = _not_carried(policy, kernel.release, 1000 / int(kernel.options.get("CONFIG_HZ", 250)))
+        why = why or kernel.lacking("CONFIG_CGROUP_BPF", "CONFIG_BPF_SYSCALL")
+        return Fit(not why, why or f"{kernel.release} has it (5.10)")
 
     def does(self, wanted: Wanted) -> str:
         """Whose ACKs wait how long."""
@@ -77,6 +69,21 @@ class Delay:
     def sweep(self) -> list[str]:
         """Nothing: the kernel has detached what a killed run attached."""
         return []
+
+
+def _not_carried(chosen: PolicyChoice, release: str, tick_ms: float) -> str:
+    """Why a kernel with such ticks cannot have the policy by this road; empty: it can."""
+    plain = policy.parse(_POLICY, "run")
+    as_stock = chosen.name == _POLICY and (chosen.host, chosen.clamp) == (plain.host, None)
+    delay_ms = chosen.params.get("delay_ms", 0)
+    if not as_stock or chosen.params["segments"] != _SEGMENTS or not delay_ms < _DELAY_MS_STOCK:
+        return f"it carries only delayed:segments={_SEGMENTS},delay_ms=N below {_DELAY_MS_STOCK}"
+    if tuple(int(one) for one in re.findall(r"\d+", release)[:2]) < _SINCE:
+        return f"Linux {release} is older than 5.10, which brought it"
+    if delay_ms <= (_TICKS_MIN - 1) * tick_ms:
+        least = int((_TICKS_MIN - 1) * tick_ms) + 1
+        return f"a tick is {tick_ms:g} ms here; give delay_ms={least} or more"
+    return ""
 
 
 class _Applied:

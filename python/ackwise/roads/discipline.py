@@ -6,7 +6,8 @@ import itertools
 from ackwise.errors import RunError
 from ackwise.host import holding, programs
 from ackwise.plans import policy
-from ackwise.roads.road import Applied, Fit, Wanted
+from ackwise.plans.policy import PolicyChoice
+from ackwise.roads.road import Applied, Elsewhere, Fit, Wanted
 
 _STOCK_SEGMENTS = 2  # for each ACK (RFC 9293, 3.8.6.3)
 
@@ -20,12 +21,14 @@ class Discipline:
         "are forwarded or that use AccECN; on its devices a FIFO replaces the default discipline."
     )
 
+    needs_device = True  # or a default route that shows it
+
     def fit(self, wanted: Wanted) -> Fit:
         """Whether it can carry the policy here."""
         if why := holding.unable(wanted.policy.name):
             return Fit(False, why)
-        if wanted.policy.params.get("segments", _STOCK_SEGMENTS + 1) <= _STOCK_SEGMENTS:
-            return Fit(False, "it makes fewer ACKs than stock, not as many or more")
+        if why := _not_carried(wanted.policy):
+            return Fit(False, why)
         if wanted.cgroup is not None:
             return Fit(False, "it acts on devices, not on cgroups; use --device")
         devices = _devices(wanted)
@@ -35,6 +38,12 @@ class Discipline:
             if why := holding.refused(one):
                 return Fit(False, why)
         return Fit(True, "this kernel has CONFIG_NET_SCH_BPF and BTF")
+
+    def fit_elsewhere(self, policy: PolicyChoice, kernel: Elsewhere) -> Fit:
+        """Whether it can carry the policy on another kernel."""
+        why = holding.not_built(policy.name) or _not_carried(policy)
+        why = why or kernel.lacking("CONFIG_NET_SCH_BPF", "CONFIG_DEBUG_INFO_BTF", "CONFIG_BPF_JIT")
+        return Fit(not why, why or f"{kernel.release} has CONFIG_NET_SCH_BPF and BTF")
 
     def does(self, wanted: Wanted) -> str:
         """On which devices."""
@@ -49,6 +58,12 @@ class Discipline:
     def sweep(self) -> list[str]:
         """Takes off what killed runs left."""
         return [_removed(one) for one in holding.held() if holding.remove(one)]
+
+
+def _not_carried(chosen: PolicyChoice) -> str:
+    if chosen.params.get("segments", _STOCK_SEGMENTS + 1) <= _STOCK_SEGMENTS:
+        return "it makes fewer ACKs than stock, not as many or more"
+    return ""
 
 
 def _devices(wanted: Wanted) -> list[str]:

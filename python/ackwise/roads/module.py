@@ -8,8 +8,9 @@ from pathlib import Path
 
 from ackwise.errors import RunError
 from ackwise.host import programs, sockets
+from ackwise.plans.policy import PolicyChoice
 from ackwise.roads import sysctl
-from ackwise.roads.road import Applied, Fit, Wanted
+from ackwise.roads.road import Applied, Elsewhere, Fit, Wanted
 from ackwise.roads.state import Keeper
 
 _NAME = "ackwise"
@@ -32,6 +33,8 @@ class Module:
         "It cannot tell one device, cgroup or socket from another, acts on Linux 6.12 on x86-64 "
         "alone, and needs the right to load a module."
     )
+
+    needs_device = False
 
     def __init__(self, root: Path = Path("/"), run: Run = _run) -> None:
         self._root, self._run = root, run
@@ -67,6 +70,17 @@ class Module:
         if wanted.device or wanted.cgroup:
             return Fit(False, "it acts on the whole network namespace; leave the choice out")
         return Fit(True, f"{source} lists {wanted.policy.name}")
+
+    def fit_elsewhere(self, policy: PolicyChoice, kernel: Elsewhere) -> Fit:
+        """Whether it can carry the policy on another kernel."""
+        name = policy.name
+        if name in kernel.module_policies:
+            return Fit(True, f"its module {_NAME} lists {name}")
+        if kernel.module_policies:
+            return Fit(False, f"its module {_NAME} does not list {name}")
+        if kernel.release.startswith(_SINCE):
+            return Fit(False, f"no module {_NAME} is among its modules; docs/module.md builds it")
+        return Fit(False, f"the module is for Linux 6.12; this is {kernel.release}")
 
     def _cannot_be_loaded(self) -> str:
         """Why, and what helps; empty: it can."""

@@ -3,8 +3,9 @@
 
 from ackwise.errors import RunError
 from ackwise.host import cgroups, tcp_acks
+from ackwise.plans.policy import PolicyChoice
 from ackwise.roads import routes
-from ackwise.roads.road import Applied, Fit, Wanted
+from ackwise.roads.road import Applied, Elsewhere, Fit, Wanted
 
 _POLICY = "every"
 
@@ -18,10 +19,12 @@ class Quickack:
         " and where the device's GRO joins segments that is one ACK for many."
     )
 
+    needs_device = False
+
     def fit(self, wanted: Wanted) -> Fit:
         """Whether it can carry the policy here."""
-        if wanted.policy.label != _POLICY:
-            return Fit(False, f"it carries only {_POLICY}")
+        if why := _not_carried(wanted.policy):
+            return Fit(False, why)
         if not routes.has_rules():
             return Fit(False, "`ip rule` shows none: iproute2 or CONFIG_IP_MULTIPLE_TABLES lacks")
         if wanted.cgroup is not None:
@@ -30,6 +33,11 @@ class Quickack:
             if not cgroups.is_group(wanted.cgroup):
                 return Fit(False, f"{wanted.cgroup} is no cgroup of version 2")
         return Fit(True, "each Linux since 3.11 has the attribute, and `ip rule` works here")
+
+    def fit_elsewhere(self, policy: PolicyChoice, kernel: Elsewhere) -> Fit:
+        """Whether it can carry the policy on another kernel."""
+        why = _not_carried(policy) or kernel.lacking("CONFIG_IP_MULTIPLE_TABLES")
+        return Fit(not why, why or "each Linux since 3.11 has the attribute")
 
     def does(self, wanted: Wanted) -> str:
         """Which routes, for which packets."""
@@ -45,6 +53,10 @@ class Quickack:
     def sweep(self) -> list[str]:
         """Removes the rules of killed runs."""
         return routes.remove() if routes.has_rules() else []
+
+
+def _not_carried(policy: PolicyChoice) -> str:
+    return "" if policy.label == _POLICY else f"it carries only {_POLICY}"
 
 
 class _Applied:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a road is."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -26,6 +27,20 @@ class Fit:
     why: str
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """A kernel that is not the running one, by what lies beside it on a disk."""
+
+    release: str
+    options: Mapping[str, str]  # CONFIG_... -> value
+    module_policies: Sequence[str] = ()  # those of an `ackwise` module among its modules
+
+    def lacking(self, *options: str) -> str:
+        """The first of these that it is built without, as a reason; empty: none."""
+        off = next((one for one in options if self.options.get(one) != "y"), "")
+        return f"{self.release} is built without {off}" if off else ""
+
+
 class Applied(Protocol):
     """A policy on a road. Preparing it has changed nothing yet."""
 
@@ -48,9 +63,13 @@ class Road(Protocol):
 
     name: str
     cannot: str  # its limits, in one sentence
+    needs_device: bool  # whether it acts on a device that has to be named
 
     def fit(self, wanted: Wanted) -> Fit:
         """Whether it can carry the policy here."""
+
+    def fit_elsewhere(self, policy: PolicyChoice, kernel: Elsewhere) -> Fit:
+        """Whether it can carry the policy on another kernel, for a device or a whole namespace."""
 
     def does(self, wanted: Wanted) -> str:
         """What it would change for what fits, in words."""

@@ -4,9 +4,10 @@
 from pathlib import Path
 
 from ackwise.host import sockets
+from ackwise.plans.policy import PolicyChoice
 from ackwise.roads import sysctl
 from ackwise.roads.module import Module
-from ackwise.roads.road import Applied, Fit, Wanted
+from ackwise.roads.road import Applied, Elsewhere, Fit, Wanted
 from ackwise.roads.state import Keeper
 
 
@@ -18,6 +19,8 @@ class Series:
         "It cannot tell one device or cgroup from another, and a socket or route that has chosen a "
         "policy keeps it."
     )
+
+    needs_device = False
 
     def __init__(self, folder: Path = sysctl.IPV4) -> None:
         self._folder = folder
@@ -36,6 +39,11 @@ class Series:
         if wanted.device or wanted.cgroup:
             return Fit(False, "it acts on the whole network namespace; leave the choice out")
         return Fit(True, f"{place} lists {name}")
+
+    def fit_elsewhere(self, policy: PolicyChoice, kernel: Elsewhere) -> Fit:
+        """Whether it can carry the policy on another kernel."""
+        why = kernel.lacking("CONFIG_TCP_ACK_POLICIES")
+        return Fit(not why, why or f"{kernel.release} has the patch series")
 
     def does(self, wanted: Wanted) -> str:
         """The sysctl."""
