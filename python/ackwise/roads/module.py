@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ackwise.errors import RunError
-from ackwise.host import programs, sockets
+from ackwise.host import mib, programs, sockets
 from ackwise.plans.policy import PolicyChoice
 from ackwise.roads import sysctl
 from ackwise.roads.road import Applied, Elsewhere, Fit, Wanted
@@ -117,33 +117,29 @@ class Module:
     def prepare(self, wanted: Wanted) -> Applied:
         """Reads what is set now."""
         loads = not self.is_loaded()
-        return _Applied(self, self._run, loads, self._folder, wanted.policy.label)
+        return self._applied(loads, wanted.policy.label)
 
-    def counts(self) -> dict[str, int]:
-        """ACKs of this namespace by reason, those that left."""
-        lines = self._read(f"proc/net/{_NAME}").splitlines()
-        if len(lines) < 2:
-            return {}
-        pairs = zip(lines[0].split()[1:], lines[1].split()[1:], strict=True)
-        return {name: int(value) for name, value in pairs}
+    def _applied(self, loads: bool, policy: str) -> "_Applied":
+        acks = mib.AcksByReason(self._root / f"proc/net/{_NAME}")
+        return _Applied(self, self._run, loads, sysctl.Set(self._folder, policy), acks)
 
     def sweep(self) -> list[str]:
         """Takes back what a killed run left: the module, if that run had loaded it."""
         record = Keeper().read()
         if record is None or record.road != self.name or not self.is_loaded():
             return []
-        loaded = not record.before
-        one = _Applied(self, self._run, loaded, self._folder, record.policy)
+        one = self._applied(not record.before, record.policy)
         one.before = record.before
         said = one.end()
         return [said] if said else []
 
 
 class _Applied:
-    def __init__(self, road: Module, run: Run, loads: bool, folder: Path, policy: str) -> None:
+    def __init__(
+        self, road: Module, run: Run, loads: bool, policy: sysctl.Set, acks: mib.AcksByReason
+    ) -> None:
         self._road, self._run, self._loads = road, run, loads
-        self._set = sysctl.Set(folder, policy)
-        self._start: dict[str, int] = {}
+        self._set, self._acks = policy, acks
         # empty: the module was not there, and goes again
         self.before = "" if loads else self._set.read()
 
@@ -152,7 +148,7 @@ class _Applied:
             done = self._run(["modprobe", _NAME])
             if done.returncode != 0:
                 raise RunError(f"modprobe {_NAME}: {_explained(programs.said(done))}")
-        self._start = self._road.counts()
+        self._acks.begin()
         try:
             self._set.write()
         except RunError:
@@ -172,8 +168,7 @@ class _Applied:
         self._set.check()
 
     def counters(self) -> dict[str, int]:
-        now = self._road.counts()
-        return {name: now[name] - self._start.get(name, 0) for name in now}
+        return self._acks.grown()
 
     def end(self) -> str:
         if not self._road.is_loaded():

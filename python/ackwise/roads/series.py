@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from ackwise.host import sockets
+from ackwise.host import mib, sockets
 from ackwise.plans.policy import PolicyChoice
 from ackwise.roads import sysctl
 from ackwise.roads.module import Module
@@ -22,8 +22,8 @@ class Series:
 
     needs_device = False
 
-    def __init__(self, folder: Path = sysctl.IPV4) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path = sysctl.IPV4, netstat: Path = mib.NETSTAT) -> None:
+        self._folder, self._netstat = folder, netstat
 
     def fit(self, wanted: Wanted) -> Fit:
         """Whether it can carry the policy here."""
@@ -51,32 +51,36 @@ class Series:
 
     def prepare(self, wanted: Wanted) -> Applied:
         """Reads what is set now."""
-        return _Applied(self._folder, wanted.policy.label)
+        return self._applied(wanted.policy.label)
+
+    def _applied(self, policy: str) -> "_Applied":
+        return _Applied(sysctl.Set(self._folder, policy), mib.AcksByReason(self._netstat))
 
     def sweep(self) -> list[str]:
         """Writes back what a killed run found."""
         record, place = Keeper().read(), self._folder / sysctl.POLICY
         if record is None or record.road != self.name or not place.exists():
             return []
-        one = _Applied(self._folder, record.policy)
+        one = self._applied(record.policy)
         one.before = record.before or sockets.STOCK
         said = one.end()
         return [said] if said else []
 
 
 class _Applied:
-    def __init__(self, folder: Path, policy: str) -> None:
-        self._set = sysctl.Set(folder, policy)
+    def __init__(self, policy: sysctl.Set, acks: mib.AcksByReason) -> None:
+        self._set, self._acks = policy, acks
         self.before = self._set.read()
 
     def begin(self) -> None:
+        self._acks.begin()
         self._set.write()
 
     def refresh(self) -> None:
         self._set.check()
 
     def counters(self) -> dict[str, int]:
-        return {}
+        return self._acks.grown()
 
     def end(self) -> str:
         return self._set.give_back(self.before)

@@ -14,10 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from ackwise.errors import RunError
-from ackwise.host import programs
+from ackwise.host import mib, programs
 from ackwise.host.leftovers import owned_name
 from ackwise.roads import choice
 from ackwise.roads.road import Applied, Road, Wanted
@@ -26,20 +25,12 @@ from ackwise.roads.state import Keeper, Record
 LOOK_S = 1.0
 _SILENT_SEGMENTS, _SILENT_LOOKS = 20, 2
 _END_S = 10.0
-_SNMP = Path("/proc/self/net/snmp")
-_NETSTAT = Path("/proc/self/net/netstat")
 
 
 def tcp_counters(*names: str) -> dict[str, int]:
     """Counters of this network namespace's TCP by their names in /proc/net/snmp and netstat."""
-    found: dict[str, int] = {}
-    for file in (_SNMP, _NETSTAT):
-        with suppress(OSError):
-            lines = file.read_text(encoding="ascii").splitlines()
-            for keys, values in zip(lines[::2], lines[1::2], strict=True):
-                if keys.startswith(("Tcp:", "TcpExt:", "TcpAck:")):
-                    pairs = zip(keys.split()[1:], values.split()[1:], strict=True)
-                    found |= {key: int(value) for key, value in pairs}
+    groups = mib.read(mib.SNMP) | mib.read(mib.NETSTAT)
+    found = groups.get("Tcp", {}) | groups.get("TcpExt", {})
     return {name: found[name] for name in names if name in found}
 
 

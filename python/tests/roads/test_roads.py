@@ -5,16 +5,19 @@ import json
 import random
 import re
 import statistics
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import Ackwise
 
+from ackwise.cli import run
 from ackwise.errors import RunError
 from ackwise.host import bpf, holding, leftovers
 from ackwise.plans import policy
 from ackwise.results.stats import Estimate
-from ackwise.roads import choice, routes, trial, verdict
+from ackwise.roads import choice, routes, session, trial, verdict
 from ackwise.roads.delay import Delay, tick_ms
 from ackwise.roads.discipline import Discipline
 from ackwise.roads.quickack import Quickack
@@ -83,6 +86,53 @@ def test_the_series_leaves_what_somebody_else_has_set(kernel: Path) -> None:
         one.refresh()
     one.end()
     assert (kernel / "tcp_ack_policy").read_text() == "delayed\n"
+
+
+NETSTAT = """\
+TcpExt: TCPDelivered DelayedACKs
+TcpExt: 90 {0}
+TcpAck: segment-count push piggyback
+TcpAck: {0} 2 7
+IpExt: InOctets
+IpExt: 1
+"""
+
+
+def test_the_series_counts_acks_by_reason_since_its_start(kernel: Path) -> None:
+    netstat = kernel / "netstat"
+    netstat.write_text(NETSTAT.format(40))
+    one = Series(kernel, netstat).prepare(wanted("a3"))
+    netstat.write_text(NETSTAT.format(41))
+    one.begin()
+    netstat.write_text(NETSTAT.format(50))
+    assert one.counters() == {"segment-count": 9, "push": 0, "piggyback": 0}
+
+
+def test_status_shows_acks_by_reason(
+    kernel: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    netstat, keeper = kernel / "netstat", Keeper(kernel / "run")
+    netstat.write_text(NETSTAT.format(40))
+
+    def second(_: float) -> None:
+        run._status(keeper, as_json=False)
+        netstat.write_text(NETSTAT.format(50))
+
+    monkeypatch.setattr(session, "time", SimpleNamespace(sleep=second, time=time.time))
+    monkeypatch.setattr(choice, "sweep", list)
+    road = Series(kernel, netstat)
+    session.run(road, wanted("a3"), keeper, ready=lambda _: None, looks=2)
+    said = capsys.readouterr().out
+    assert "a3 is in force by patch series" in said
+    assert re.findall(r"^  segment-count +(\d+)$", said, re.MULTILINE) == ["10"]
+
+
+def test_a_kernel_that_counts_no_reasons_has_no_counters(kernel: Path) -> None:
+    for netstat in (kernel / "netstat", kernel / "none"):
+        (kernel / "netstat").write_text("TcpExt: TCPDelivered\nTcpExt: 90\n")
+        one = Series(kernel, netstat).prepare(wanted("a3"))
+        one.begin()
+        assert one.counters() == {}
 
 
 @pytest.mark.parametrize(
