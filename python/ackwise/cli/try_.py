@@ -90,7 +90,7 @@ def command(
         key: verdict.compare(*_columns(made, key)) for key, _title, _unit, _by in verdict.METRICS
     }
     answer = verdict.judge(wanted.policy.label, runs, compared["throughput_bps"], compared["acks"])
-    disturbed = _disturbances(made)
+    disturbed, untimed = _disturbances(made), trial.untimed([*made.stock, *made.policy])
     if as_json:
         found_json = {
             "schema_version": SCHEMA_VERSION,
@@ -114,6 +114,8 @@ def command(
         return 0
     print(f"{wanted.policy.label} by {made.road.name}: {made.road.cannot}")
     print(table(compared, wanted.policy.label))
+    if untimed:
+        print(untimed)
     for line in disturbed:
         print(f"disturbed: {line}")
     print(answer.sentence)

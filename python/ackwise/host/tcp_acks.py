@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """BPF programs on a cgroup (linux/bpf/run): they mark its sockets, shorten the longest delay of its
-connections' ACKs, and count what the connections carried.
+connections' ACKs, count what the connections carried, and time the answers that they got.
 
 Nothing is pinned: the kernel detaches a program when the process that attached it ends, however it
 ends.
@@ -24,12 +24,16 @@ COUNTERS = (
     "bytes_received", "bytes_sent",
     "segs_in", "data_segs_in", "segs_out", "data_segs_out", "retransmitted",
     "rtt_us", "rtts",
+    "answered", "overlapping",
 )  # fmt: skip
 # bpf.h of Linux's uapi: a program and what it is attached as
-MARK, COUNT = (b"mark", 2), (b"count", 3)
+MARK, COUNT, SENT, CAME = (b"mark", 2), (b"count", 3), (b"sent", 1), (b"came", 0)
+ANSWERS_MAX = 1 << 16  # how many are timed
 _UNDO, _ITERATOR = b"undo", 28
 _SO_NETNS_COOKIE = 71
-_ASKED, _COUNTED = struct.Struct("=QII"), struct.Struct(f"={len(COUNTERS)}Q")
+_ASKED, _COUNTED = struct.Struct("=QIIQ"), struct.Struct(f"={len(COUNTERS)}Q")
+_ANSWERS_AT = _ASKED.size + _COUNTED.size
+_BYTES = _ANSWERS_AT + 4 * ANSWERS_MAX
 
 
 def missing() -> str:
@@ -53,13 +57,13 @@ class Programs:
     """The loaded programs, and what attaches them. RunError when the kernel or the rights do not
     allow it."""
 
-    def __init__(self, *, mark: int = 0, delay_us: int = 0) -> None:
+    def __init__(self, *, mark: int = 0, delay_us: int = 0, times: bool = False) -> None:
         self._links = ExitStack()
         with ExitStack() as stack:
             self._library = bpf.libbpf()
             self._load(stack)
             cookie = namespace_cookie() if mark else 0
-            _ASKED.pack_into(self._memory, 0, cookie, mark, delay_us)
+            _ASKED.pack_into(self._memory, 0, cookie, mark, delay_us, times)
             self._held = stack.pop_all()
 
     def _load(self, stack: ExitStack) -> None:
@@ -84,7 +88,7 @@ class Programs:
                 )
         self._object = held
         variable = library.bpf_object__find_map_fd_by_name(held, b".bss")
-        self._memory = mmap.mmap(variable, mmap.PAGESIZE)
+        self._memory = mmap.mmap(variable, -(-_BYTES // mmap.PAGESIZE) * mmap.PAGESIZE)
         stack.callback(self._memory.close)
 
     def _program(self, name: bytes) -> int:
@@ -93,7 +97,7 @@ class Programs:
         return int(library.bpf_program__fd(found))
 
     def attach(self, cgroup: Path, what: tuple[bytes, int]) -> None:
-        """Attaches MARK or COUNT to a group, until this process ends or `close`."""
+        """Attaches one of the programs to a group, until this process ends or `close`."""
         name, kind = what
         try:
             folder = os.open(cgroup, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -112,10 +116,16 @@ class Programs:
         """The counters."""
         return dict(zip(COUNTERS, _COUNTED.unpack_from(self._memory, _ASKED.size), strict=True))
 
+    def answer_us(self) -> list[int]:
+        """How long the first ANSWERS_MAX answers took, from the last byte that was sent to the last
+        that came."""
+        many = min(self.counted()["answered"], ANSWERS_MAX)
+        return list(struct.unpack_from(f"={many}I", self._memory, _ANSWERS_AT))
+
     def undo(self) -> int:
         """Gives the connections that are still open here their delay back; how many these were.
         New ones are no longer shortened."""
-        _ASKED.pack_into(self._memory, 0, 0, 0, 0)
+        _ASKED.pack_into(self._memory, 0, 0, 0, 0, 0)
         if not self.can_undo:
             return 0
         library = self._library

@@ -3,6 +3,10 @@
 
 Each run has a cgroup of its own, and a BPF program counts what the TCP connections carried that the
 command's processes opened or accepted: no others. A connection counts when it closes.
+
+An answer takes from the last byte that was sent to the last that came before more was sent, or
+before a second's silence; only connections that the command opened are timed. What comes within
+half the smallest RTT was not asked for by what was sent last: such is counted, not timed.
 """
 
 import os
@@ -12,6 +16,8 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ackwise import engine
+from ackwise.engine.result import Quantiles
 from ackwise.errors import RunError
 from ackwise.host import cgroups, environment, programs, tcp_acks
 from ackwise.host.programs import Options
@@ -24,6 +30,7 @@ _OWN_GROUP = 'echo $$ >"$0" && exec "$@"'
 # DSACKs that this host sent: each tells a sender of a segment that came twice.
 _DSACKS = ("TCPDSACKOldSent", "TCPDSACKOfoSent")
 _OTHERS_PERCENT, _BUSY = 10, 0.8
+P99_ANSWERS = 100
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,10 @@ class Measured:
     cpu_s: float
     rtt_ms: float | None  # mean of the connections' smoothed RTTs at their end
     connections: int
+    answers: int  # that were timed
+    overlapping: int  # that were not, since they had begun before the last byte was sent
+    answer_ms: float | None  # median
+    answer_p99_ms: float | None  # None for fewer than P99_ANSWERS
     disturbances: list[str] = field(default_factory=list)
 
 
@@ -98,8 +109,9 @@ def _once(
 ) -> Measured:
     with ExitStack() as stack:
         group = stack.enter_context(cgroups.group())
-        counting = stack.enter_context(closing(tcp_acks.Programs()))
-        counting.attach(group, tcp_acks.COUNT)
+        counting = stack.enter_context(closing(tcp_acks.Programs(times=True)))
+        for what in (tcp_acks.COUNT, tcp_acks.SENT, tcp_acks.CAME):
+            counting.attach(group, what)
         if road is not None:
             own = replace(wanted, cgroup=group)
             own = own if road.fit(own).fits else wanted
@@ -119,7 +131,8 @@ def _once(
         cpu_s = cgroups.cpu_us(group) / 1e6
         counted = _when_closed(counting)
         after = session.tcp_counters(*_DSACKS, "InSegs")
-        return _measured(seconds, cpu_s, counted, _since(before, after), load)
+        answers = engine.quantiles(counting.answer_us())
+        return _measured(seconds, cpu_s, counted, answers, _since(before, after), load)
 
 
 def _since(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
@@ -137,7 +150,12 @@ def _when_closed(counting: tcp_acks.Programs) -> dict[str, int]:
 
 
 def _measured(
-    seconds: float, cpu_s: float, counted: dict[str, int], host: dict[str, int], load: float
+    seconds: float,
+    cpu_s: float,
+    counted: dict[str, int],
+    answers: Quantiles,
+    host: dict[str, int],
+    load: float,
 ) -> Measured:
     carried = max(counted["bytes_received"], counted["bytes_sent"])
     dsacks = [host[name] for name in _DSACKS if name in host]
@@ -151,6 +169,10 @@ def _measured(
         cpu_s=cpu_s,
         rtt_ms=counted["rtt_us"] / counted["rtts"] / 1000 if counted["rtts"] else None,
         connections=counted["opened"],
+        answers=counted["answered"],
+        overlapping=counted["overlapping"],
+        answer_ms=answers.p50 / 1000 if answers.samples else None,
+        answer_p99_ms=answers.p99 / 1000 if answers.samples >= P99_ANSWERS else None,
         disturbances=_disturbances(counted, host, load, os.cpu_count() or 1),
     )
 
@@ -169,6 +191,15 @@ def _disturbances(
     if load > _BUSY * processors:
         found.append(f"the processors were busy before (load {load:.1f} on {processors})")
     return found
+
+
+def untimed(runs: Sequence[Measured]) -> str:
+    """Why answers are not timed, in a sentence; empty if some are."""
+    if any(one.answers for one in runs):
+        return ""
+    if any(one.overlapping for one in runs):
+        return "no answer was timed: data came all the while, whatever the command sent"
+    return "no answer was timed: no connection that the command opened got one"
 
 
 def caller() -> int | None:

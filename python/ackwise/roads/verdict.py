@@ -22,6 +22,9 @@ METRICS = (
     ("duplicates", "duplicates told", "", 1),
     ("cpu_s", "CPU", "s", 1),
     ("rtt_ms", "RTT", "ms", 1),
+    ("answers", "answers timed", "", 1),
+    ("answer_ms", "answer, median", "ms", 1),
+    ("answer_p99_ms", "answer, p99", "ms", 1),
 )
 
 

@@ -6,15 +6,17 @@ import random
 import re
 import statistics
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from conftest import Ackwise
 
+from ackwise import engine
 from ackwise.cli import run
 from ackwise.errors import RunError
-from ackwise.host import bpf, holding, leftovers
+from ackwise.host import bpf, holding, leftovers, tcp_acks
 from ackwise.plans import policy
 from ackwise.results.stats import Estimate
 from ackwise.roads import choice, routes, session, trial, verdict
@@ -343,6 +345,31 @@ def test_more_spread_needs_more_runs() -> None:
     needed = [verdict.runs_that_decide(Estimate(2.0, ci95), 5) for ci95 in (2.1, 4.0, 8.0)]
     assert needed == sorted(set(needed))
     assert needed[0] == 6
+
+
+MEASURED = trial.Measured(
+    1.0, 0, 0.0, 0, 0, None, 0.0, None, 1, answers=0, overlapping=0, answer_ms=None,
+    answer_p99_ms=None,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answers", "overlapping", "said"),
+    [(0, 0, "got one"), (0, 5, "data came all the while"), (1, 0, ""), (1, 5, "")],
+)
+def test_without_answers_it_says_why(answers: int, overlapping: int, said: str) -> None:
+    runs = [MEASURED, replace(MEASURED, answers=answers, overlapping=overlapping)]
+    assert said in trial.untimed(runs)
+    assert bool(said) == bool(trial.untimed(runs))
+
+
+@pytest.mark.parametrize("many", [1, trial.P99_ANSWERS - 1, trial.P99_ANSWERS])
+def test_a_99th_percentile_needs_a_hundred_answers(many: int) -> None:
+    counted = dict.fromkeys(tcp_acks.COUNTERS, 0) | {"answered": many}
+    answers = engine.quantiles([2000] * many)
+    one = trial._measured(1.0, 0.0, counted, answers, {}, 0.0)
+    assert one.answer_ms == 2.0
+    assert one.answer_p99_ms == (2.0 if many == trial.P99_ANSWERS else None)
 
 
 # --- the command ---------------------------------------------------------------------------------

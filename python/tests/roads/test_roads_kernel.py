@@ -6,6 +6,8 @@ receiver:  v0 10.77.0.1 <──veth, 50 Mbit/s, 20 ms──> v1 10.77.0.2  :send
 
 import json
 import os
+import queue
+import random
 import re
 import signal
 import socket
@@ -14,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +33,7 @@ needs_cgroup = pytest.mark.skipif(bool(WHY_NO_CGROUP), reason=WHY_NO_CGROUP)
 pytestmark = NEEDS_ROOT
 
 SERVER, PORT, BYTES = "10.77.0.2", 9000, 2_000_000
+SERVER_V6 = "fd77::2"
 DELAY_MS = 8
 SHORT = f"delayed:segments=2,delay_ms={DELAY_MS}"
 # Reads so much at once: stock also acknowledges a pushed segment when it is read, and the sender
@@ -109,10 +112,13 @@ def in_namespace(where: Namespace) -> Iterator[None]:
 
 
 @contextmanager
-def served(pair: Pair, serve: Callable[[socket.socket], None]) -> Iterator[None]:
+def served(
+    pair: Pair, serve: Callable[[socket.socket], None], address: str = SERVER
+) -> Iterator[None]:
     """A server at the sender, which does `serve` for each connection."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with in_namespace(pair.sender):
-        listener = socket.create_server((SERVER, PORT))
+        listener = socket.create_server((address, PORT), family=family)
 
     def accept() -> None:
         with suppress(OSError):
@@ -127,17 +133,74 @@ def served(pair: Pair, serve: Callable[[socket.socket], None]) -> Iterator[None]
         listener.close()
 
 
+def addressed(receiver: Namespace, sender: Namespace) -> Pair:
+    """The pair, with the addresses of both ends, and no offload that a device would do later."""
+    for where, device, end in ((receiver, "v0", 1), (sender, "v1", 2)):
+        where.tool("sysctl", "-qw", f"net.ipv6.conf.{device}.disable_ipv6=0")
+        for address in (f"10.77.0.{end}/24", f"fd77::{end}/64"):
+            nodad = ("nodad",) if ":" in address else ()
+            where.tool("ip", "address", "add", address, "dev", device, *nodad)
+        where.tool("ip", "link", "set", device, "up")
+        where.tool("ethtool", "-K", device, "gro", "off", "gso", "off", "tso", "off", "tx", "off")
+    return Pair(receiver, sender)
+
+
 @pytest.fixture
 def pair() -> Iterator[Pair]:
     with namespace() as receiver, namespace() as sender:
         sender.tool("ip", "link", "del", "v0")
         receiver.tool("ip", "link", "set", "v1", "netns", sender.name)
-        for where, device, end in ((receiver, "v0", 1), (sender, "v1", 2)):
-            where.tool("ip", "address", "add", f"10.77.0.{end}/24", "dev", device)
-            where.tool("ip", "link", "set", device, "up")
-            where.tool("ethtool", "-K", device, "gro", "off", "gso", "off", "tso", "off")
         sender.tc("qdisc add dev v1 root tbf rate 50mbit burst 20k latency 400ms")
-        yield Pair(receiver, sender)
+        yield addressed(receiver, sender)
+
+
+RELAY_S, ETH_P_ALL = 0.05, 3
+
+
+@pytest.fixture
+def lossy() -> list[float]:
+    """The share of the receiver's frames that get lost, to be changed by a test."""
+    return [0.0]
+
+
+@pytest.fixture
+def far(lossy: list[float]) -> Iterator[Pair]:
+    """A pair with a relay between its ends, which takes RELAY_S in each direction."""
+    with namespace() as receiver, namespace() as sender, namespace() as middle:
+        middle.tool("ip", "link", "del", "v0")
+        receiver.tool("ip", "link", "set", "v1", "netns", middle.name)
+        sender.tool("ip", "link", "set", "v0", "netns", middle.name)
+        ends = []
+        for device in ("v1", "v0"):
+            middle.tool("ip", "link", "set", device, "up")
+            with in_namespace(middle):
+                end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+                end.bind((device, ETH_P_ALL))
+            ends.append(end)
+        chance = random.Random(1)  # noqa: S311
+        waiting: queue.SimpleQueue[tuple[float, socket.socket, bytes]] = queue.SimpleQueue()
+
+        def take(source: socket.socket, to: socket.socket) -> None:
+            with suppress(OSError):
+                while True:
+                    frame, address = source.recvfrom(1 << 16)
+                    lost = source is ends[0] and chance.random() < lossy[0]
+                    if address[2] != socket.PACKET_OUTGOING and not lost:
+                        waiting.put((time.monotonic() + RELAY_S, to, frame))
+
+        def give() -> None:
+            with suppress(OSError):
+                while True:
+                    due, to, frame = waiting.get()
+                    time.sleep(max(0.0, due - time.monotonic()))
+                    to.send(frame)
+
+        for source, to in (ends, reversed(ends)):
+            threading.Thread(target=take, args=(source, to), daemon=True).start()
+        threading.Thread(target=give, daemon=True).start()
+        yield addressed(receiver, sender)
+        for end in ends:
+            end.close()
 
 
 def bulk(connection: socket.socket) -> None:
@@ -422,7 +485,155 @@ def test_try_counts_the_commands_own_acks(pair: Pair, tmp_path: Path) -> None:
     assert 0.5 * least < warm_up < 2 * least  # one run more, which is not counted
     assert all(abs(one["bytes_carried"] - BYTES) < 3 for one in found["runs"]["policy"])
     assert re.match(r"gain|loss|no gain here|undecided", found["sentence"])
+    assert {one["answers"] for kind in found["runs"].values() for one in kind} == {0}
     assert pair.traces() == []
+
+
+ASK = """\
+import socket, sys, time
+c = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+for _ in range(int(sys.argv[3])):
+    begun, came = time.monotonic(), 0
+    c.sendall(b"?" * 100)
+    while came < 2 * 5000:
+        came += len(c.recv(65536))
+    print(time.monotonic() - begun)
+"""
+
+
+def answer(connection: socket.socket) -> None:
+    """Half of each answer after 20 ms, the rest after 20 more."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with suppress(OSError), connection:
+        while connection.recv(100, socket.MSG_WAITALL):
+            for _ in range(2):
+                time.sleep(0.02)
+                connection.sendall(bytes(5000))
+
+
+@contextmanager
+def timed(pair: Pair) -> Iterator[tuple[tcp_acks.Programs, Callable[..., list[float]]]]:
+    """The programs, and what starts a script of ours in their group; the numbers that it prints."""
+    with cgroups.group() as group, closing(tcp_acks.Programs(times=True)) as programs:
+        for what in (tcp_acks.COUNT, tcp_acks.SENT, tcp_acks.CAME):
+            programs.attach(group, what)
+
+        def start(script: str, *words: str) -> list[float]:
+            own_group = 'echo $$ >"$0" && exec "$@"'
+            done = subprocess.run(
+                ["nsenter", f"--net=/run/netns/{pair.receiver.name}", "sh", "-c", own_group,
+                 str(group / "cgroup.procs"), sys.executable, "-c", script, *words],
+                stdout=subprocess.PIPE, text=True, check=True, timeout=60,
+            )  # fmt: skip
+            end = time.monotonic() + 10
+            while programs.counted()["closed"] < programs.counted()["opened"]:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            return sorted(map(float, done.stdout.split()))
+
+        yield programs, start
+
+
+@needs_cgroup
+@pytest.mark.parametrize("server", [SERVER, SERVER_V6])
+@pytest.mark.parametrize("lost", [0.0, 0.2])
+def test_answers_are_timed_until_their_last_byte(
+    server: str, lost: float, far: Pair, lossy: list[float]
+) -> None:
+    """Not sooner than the server can, nor later than the client saw; a question that is sent again
+    has been asked the first time."""
+    many, lossy[0] = 30, lost
+    with served(far, answer, server), timed(far) as (programs, start):
+        seen_s = start(ASK, server, str(PORT), str(many))
+        found_s = sorted(us / 1e6 for us in programs.answer_us())
+        assert programs.counted()["overlapping"] == 0
+    assert len(found_s) == many
+    assert found_s[0] >= 2 * RELAY_S + 2 * 0.02
+    assert all(found <= seen for found, seen in zip(found_s, seen_s, strict=True))
+    assert found_s[many // 2] > 0.5 * seen_s[many // 2]
+    assert found_s[-1] > 0.8 * seen_s[-1]
+    if lost:
+        assert seen_s[-1] > 0.2  # RTO_min
+
+
+@needs_cgroup
+def test_a_message_after_a_pause_is_no_part_of_an_answer(pair: Pair) -> None:
+    def answer_and_tell(connection: socket.socket) -> None:
+        with suppress(OSError), connection:
+            connection.recv(100)
+            connection.sendall(bytes(5000))
+            time.sleep(1.5)
+            connection.sendall(bytes(5000))
+            connection.recv(100)
+
+    with served(pair, answer_and_tell), timed(pair) as (programs, start):
+        seen_s = start(ASK, SERVER, str(PORT), "1")
+        found_us = programs.answer_us()
+    assert seen_s[0] > 1.5
+    assert len(found_us) == 1
+    assert found_us[0] < 1e6
+
+
+@needs_cgroup
+def test_what_comes_all_the_while_answers_nothing(far: Pair) -> None:
+    """The stream's next packet is there long before an answer could be."""
+    program = """\
+import socket, sys, threading, time
+c = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+def read():
+    while c.recv(65536): pass
+threading.Thread(target=read, daemon=True).start()
+for _ in range(50):
+    time.sleep(0.02)
+    c.sendall(b"?")
+c.close()
+"""
+
+    def stream(connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with suppress(OSError), connection:
+            while True:
+                connection.sendall(bytes(100))
+                time.sleep(0.002)
+
+    with served(far, stream), timed(far) as (programs, start):
+        start(program, SERVER, str(PORT))
+        counted = programs.counted()
+    assert counted["overlapping"] > 4
+    assert counted["answered"] < 2
+
+
+@needs_cgroup
+def test_connections_that_others_opened_are_not_timed(pair: Pair) -> None:
+    """What follows this host's answer is the peer's next question, after it has thought."""
+    program = """\
+import socket, sys
+c = socket.create_server((sys.argv[1], int(sys.argv[2]))).accept()[0]
+while c.recv(100, socket.MSG_WAITALL):
+    c.sendall(bytes(10000))
+"""
+
+    def ask() -> None:
+        with in_namespace(pair.sender):
+            for _ in range(500):
+                with suppress(ConnectionRefusedError):
+                    client = socket.create_connection(("10.77.0.1", PORT))
+                    break
+                time.sleep(0.01)
+        with client:
+            for _ in range(5):
+                client.sendall(bytes(100))
+                client.recv(10000, socket.MSG_WAITALL)
+
+    asking = threading.Thread(target=ask)
+    with timed(pair) as (programs, start):
+        asking.start()
+        start(program, "10.77.0.1", str(PORT))
+        counted = programs.counted()
+    asking.join()
+    assert counted["data_segs_in"] >= 5
+    assert counted["answered"] == counted["overlapping"] == 0
 
 
 @needs_cgroup
