@@ -183,7 +183,10 @@ def find(folder: Path) -> Image:
 
 def kernel_of(image: Image, lab: Kernel) -> Kernel:
     """The image's kernel with the guest program of the lab."""
-    key = hashlib.sha256(image.linux.read_bytes() + lab.guest.read_bytes()).hexdigest()[:16]
+    whole = hashlib.sha256(image.linux.read_bytes() + lab.guest.read_bytes())
+    if image.has("ackwise"):
+        whole.update(image.module("ackwise"))
+    key = whole.hexdigest()[:16]
     return replace(lab, linux=image.linux, label=image.label, key=key, has_policies=False)
 
 

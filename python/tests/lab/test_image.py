@@ -229,7 +229,8 @@ def real() -> tuple[Kernel, Image]:
 
 def packets(folder: Path, host: str, most: int = sys.maxsize) -> list[tuple[int, ...]]:
     """The first packets of a capture without times, with sequence numbers from the first."""
-    found, first = [], dict[bool, int]()
+    found: list[tuple[int, ...]] = []
+    first: dict[bool, int] = {}
     for one in itertools.islice(measure.read_capture(folder / f"{host}.pcap"), most):
         begin = first.setdefault(one.from_server, one.seq)
         other = first.get(not one.from_server, one.ack)
