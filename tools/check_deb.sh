@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The Debian package in a minimal Debian tree, with Debian's own Python: lintian, apt install, what it is for, apt
-# remove and purge without a trace. Nothing is installed on this host. Needs root and mmdebstrap.
-# tools/check_deb.sh PACKAGE [RELEASE]     RELEASE: trixie
+# The Debian packages in a minimal Debian tree, with Debian's own Python, DKMS and headers of its kernel: lintian,
+# apt install, what they are for, apt remove and purge without a trace. Nothing is installed on this host. Needs root
+# and mmdebstrap.
+# tools/check_deb.sh FOLDER [RELEASE]     FOLDER: of tools/packages.sh; RELEASE: trixie
 set -euo pipefail
 
-package=$(readlink -f "$1") release=${2:-trixie}
+packages=$(readlink -f "$1") release=${2:-trixie}
 place=$(mktemp -d -p "${TMPDIR:-/var/tmp}")
 trap 'rm -rf --one-file-system "$place"' EXIT
 trap exit INT TERM HUP
 tree=$place/tree
 
 "$(dirname "$0")/debian-tree" "$release" "$tree" --include=lintian,man-db,systemd,bash-completion,zsh
-cp "$package" "$tree/root/"
+cp "$packages"/*.deb "$tree/root/"
 cp "$(dirname "$0")/../python/ackwise/captures/bulk.pcap" "$tree/root/"
 cat >"$tree/root/inside" <<'INSIDE'
 set -euo pipefail
@@ -23,19 +24,19 @@ apt() { apt-get -y -qq --no-install-recommends "$@" >log 2>&1 || { tail log && f
 say() { echo "deb: $*"; }
 # What others leave in their own places while they run is not ackwise's.
 files() {
-	find / -xdev \( -path /root -o -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /var/log -o \
-		-path /var/cache -o -path /var/lib/apt -o -path /var/lib/dpkg \) -prune -o -printf '%p %y %m %u\n' | sort
+	find / -xdev \( -path /root -o -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp -o \
+		-path /var/log -o -path /var/cache -o -path /var/lib/apt -o -path /var/lib/dpkg \) -prune -o \
+		-printf '%p %y %m %u\n' | sort
 }
-package=$(echo ./ackwise_*.deb)
 
-lintian --allow-root --fail-on error,warning,info "$package"
+lintian --allow-root --fail-on error,warning,info ./*.deb
 say "lintian has nothing to say"
 apt update
-apt install "$package"
-say "needs $(dpkg-query -f '${Depends}' -W ackwise)"
-apt purge ackwise # its dependencies stay
+apt install ./*.deb linux-headers-amd64
+say "needs $(dpkg-query -f '${Depends}' -W ackwise ackwise-dkms)"
+apt purge ackwise ackwise-dkms # their dependencies stay
 files >before
-apt install "$package"
+apt install ./*.deb
 
 test "$(ackwise --version)" = "ackwise $1"
 cd /tmp
@@ -66,18 +67,25 @@ mkdir units
 cp /usr/lib/systemd/system/ackwise-live.service units
 cp /usr/lib/systemd/system/ackwise-run@.service units/ackwise-run@every.service
 systemd-analyze verify --man=no --recursive-errors=no "$PWD"/units/*
+module=$(find /lib/modules -name 'ackwise.ko*')
+modinfo -F policies "$module" | grep -w adaptive >found.txt
+modinfo -F vermagic "$module" | grep '^6\.12\.' | sed 's/^/deb: a module for /'
+modinfo -F filename -k "$(basename /lib/modules/*)" ackwise | grep -x "$module" >found.txt
+! grep -ri warning /var/lib/dkms/ackwise --include=make.log
 say "used"
 
-apt remove ackwise
-apt purge ackwise
+apt remove ackwise ackwise-dkms
+test -z "$(find /lib/modules/ /var/lib/dkms/ -name '*ackwise*')"
+apt purge ackwise ackwise-dkms
 cd /root
 rm -rf /tmp/*
 files >after
 diff before after
-test -z "$(find / -xdev -path /proc -prune -o -path /root -prune -o -name '*ackwise*' -print | grep -v '^/var/log/\|^/var/cache/man/')"
+test -z "$(find / -xdev \( -path /proc -o -path /root -o -path /var/log -o -path /var/cache/man \) -prune -o \
+	-name '*ackwise*' -print)"
 say "removed without a trace"
 INSIDE
-version=$(dpkg-deb -f "$package" Version)
+version=$(dpkg-deb -f "$packages"/ackwise_*.deb Version)
 version=${version%-*}
 unshare --mount --pid --fork --kill-child chroot "$tree" bash /root/inside "${version%%~*}"
-echo "deb: $(basename "$package") installs, works and leaves on $release"
+echo "deb: $(cd "$packages" && echo *.deb) install, work and leave on $release"

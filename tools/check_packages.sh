@@ -12,7 +12,7 @@ python=$root/${PYTHON:-.venv/bin/python}
 "$python" tools/man.py build/man
 tools/packages.sh build/packages build/man
 (cd build/packages && sha256sum --quiet -c SHA256SUMS)
-[ "$1" = python ] || exec tools/check_deb.sh build/packages/*.deb
+[ "$1" = python ] || exec tools/check_deb.sh build/packages
 
 key='from ackwise.lab import build; print(build.inputs(True).key(""), build.inputs(False).key(""))'
 ours=$("$python" -c "$key")

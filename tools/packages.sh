@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every package into OUT, with an SBOM and SHA-256 sums: wheel, sdist, and where there is dpkg the Debian package.
+# Every package into OUT, with an SBOM and SHA-256 sums: wheel, sdist, and where there is dpkg the Debian packages.
 # tools/packages.sh OUT MAN     MAN: the folder of `make man`
 #
 # The version is the newest in CHANGELOG.md. One that is not released yet sorts before its release in Debian.
@@ -28,5 +28,5 @@ if command -v dpkg-shlibdeps >/dev/null; then
 else
 	echo "packages: no dpkg-dev here: no Debian package" >&2
 fi
-"$python" tools/sbom.py "$out"/ackwise-*.whl >"$out/ackwise-$version.cyclonedx.json"
+"$python" tools/sbom.py "$out"/ackwise-*.whl $(ls "$out"/*.deb) >"$out/ackwise-$version.cyclonedx.json"
 (cd "$out" && sha256sum ackwise* >SHA256SUMS && cat SHA256SUMS)

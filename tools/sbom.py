@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""The SBOM of a wheel and of what it asks for, as CycloneDX: `python sbom.py WHEEL`.
+"""The SBOM of the packages and of what they ask for, as CycloneDX: `python sbom.py WHEEL DEB...`.
 
-maturin writes the crates that are linked into the wheel; the Python packages, as locked, are added.
+maturin writes the crates that are linked into the wheel; the Python packages, as locked, are
+added, and the Debian packages, each with its checksum and what it asks for.
 """
 
+import hashlib
 import json
 import re
+import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +35,25 @@ def _python_packages() -> list[dict[str, Any]]:
     ]
 
 
-def whole(wheel: Path) -> dict[str, Any]:
-    """maturin's document with the Python packages, and without the folder that it was built in."""
+def _debian_package(deb: Path) -> dict[str, Any]:
+    words = ["dpkg-deb", "-f", str(deb), "Package", "Version", "Architecture", "Depends"]
+    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    fields = dict(re.findall(r"^(\w+): ((?:.|\n )*)$", said, re.MULTILINE))
+    name, version = fields["Package"], fields["Version"]
+    purl = f"pkg:deb/{name}@{version}?arch={fields['Architecture']}"
+    return {
+        "type": "application",
+        "bom-ref": purl,
+        "name": name,
+        "version": version,
+        "purl": purl,
+        "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(deb.read_bytes()).hexdigest()}],
+        "properties": [{"name": "Depends", "value": " ".join(fields["Depends"].split())}],
+    }
+
+
+def whole(wheel: Path, debs: Sequence[Path]) -> dict[str, Any]:
+    """maturin's document with all packages, and without the folder that it was built in."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".cyclonedx.json"))
         text = archive.read(name).decode()
@@ -44,9 +65,14 @@ def whole(wheel: Path) -> dict[str, Any]:
     refs = [one["bom-ref"] for one in added]
     needs["dependsOn"] = [*needs.get("dependsOn", []), *refs]
     document["dependencies"] += [{"ref": ref} for ref in refs]
+    for package in map(_debian_package, debs):
+        document["components"].append(package)
+        inside = [root] if package["name"] == "ackwise" else []
+        document["dependencies"].append({"ref": package["bom-ref"], "dependsOn": inside})
     return document
 
 
 if __name__ == "__main__":
-    json.dump(whole(Path(sys.argv[1])), sys.stdout, indent=1)
+    wheel, *debs = map(Path, sys.argv[1:])
+    json.dump(whole(wheel, debs), sys.stdout, indent=1)
     print()
