@@ -9,9 +9,10 @@ file that cannot be used, RunError for a run that failed.
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 from ackwise import plans, replays
 from ackwise.diagnosis import acking, advice, document, rows, table, transfer
@@ -37,10 +38,13 @@ Keys: TypeAlias = Mapping[str, object]  # of a plan file
 Pathname: TypeAlias = str | PathLike[str]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+        keys = cast("Mapping[object, object]", value)
+        return {str(key): _plain(one) for key, one in keys.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in cast("Sequence[object]", value)]
+    return value
 
 
 def _described(keys: Keys, title: str) -> dict[str, Any]:
@@ -173,10 +177,10 @@ def _choices(policies: Policies) -> list[policy.PolicyChoice]:
 
 def _frame(table: "pyarrow.Table") -> "pandas.DataFrame":
     try:
-        import pandas  # noqa: F401
+        import_module("pandas")
     except ImportError:
         raise RunError("to_pandas needs pandas: `pip install 'ackwise[pandas]'`") from None
-    return table.to_pandas()
+    return table.to_pandas()  # pyright: ignore[reportUnknownMemberType]
 
 
 class _Rows:
@@ -264,8 +268,8 @@ def simulate(
         title=", ".join(one.name for one in links),
         source="given in Python",
         file="",
-        links=[one._link for one in links],
-        workloads=[one._workload for one in loads],
+        links=[one._link for one in links],  # pyright: ignore[reportPrivateUsage]
+        workloads=[one._workload for one in loads],  # pyright: ignore[reportPrivateUsage]
         policies=_choices(policies),
         baseline=str(baseline),
         runs=runs,
