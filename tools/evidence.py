@@ -121,10 +121,16 @@ def _kernel_checks() -> Iterator[Item]:
 
 
 def _packages() -> Iterator[Item]:
-    shared = ("tools/*packages.sh", "Makefile", "pyproject.toml", "python/ackwise/*.py")
+    shared = (
+        "tools/*packages.sh",
+        "tools/sbom.py",
+        "Makefile",
+        "pyproject.toml",
+        "python/ackwise/*.py",
+    )
     for kind, paths, needs in (
-        ("deb", ("tools/*deb*", "tools/beside.sh"), ("fresh",)),
-        ("python", ("tools/sbom.py", *KERNEL), LAB),
+        ("deb", ("tools/*deb*", "tools/beside.sh", "linux/module/*"), ("fresh",)),
+        ("python", KERNEL, LAB),
     ):
         words = ("tools/check_packages.sh", kind)
         yield Item(f"package-{kind}", words, (*shared, *paths), needs)

@@ -8,7 +8,7 @@ import json
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 FOLDER = Path(__file__).resolve().parent.parent / "examples/notebooks"
 
@@ -18,24 +18,27 @@ def files() -> list[Path]:
     return sorted(FOLDER.glob("*.ipynb"))
 
 
-def run(file: Path) -> dict[str, Any]:
-    """The notebook with the outputs of a run of its cells, in order, in one namespace."""
-    notebook: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    namespace: dict[str, Any] = {"__name__": "__main__"}
+class Ran(NamedTuple):
+    """A notebook after a run of its cells, in order, in one namespace."""
+
+    text: str  # of the file, with what was printed
+    names: dict[str, Any]
+
+
+def run(file: Path) -> Ran:
+    """Runs it; the file stays as it is."""
+    notebook = json.loads(file.read_text(encoding="utf-8"))
+    names: dict[str, Any] = {"__name__": "__main__"}
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
             continue
         said = io.StringIO()
         with redirect_stdout(said):
-            exec(compile("".join(cell["source"]), file.name, "exec"), namespace)  # noqa: S102
+            exec(compile("".join(cell["source"]), file.name, "exec"), names)  # noqa: S102
         lines = said.getvalue().splitlines(keepends=True)
         cell["outputs"] = [{"name": "stdout", "output_type": "stream", "text": lines}]
-    return notebook
-
-
-def text(notebook: dict[str, Any]) -> str:
-    """As Jupyter writes it."""
-    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+    # as Jupyter writes it
+    return Ran(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", names)
 
 
 def main() -> int:
@@ -47,7 +50,7 @@ def main() -> int:
     given = parser.parse_args()
     stale = 0
     for file in files():
-        made = text(run(file))
+        made = run(file).text
         if made == file.read_text(encoding="utf-8"):
             continue
         if given.write:

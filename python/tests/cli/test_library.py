@@ -48,14 +48,14 @@ def test_examples_of_the_page_run(
 @pytest.mark.parametrize("file", notebooks.files(), ids=lambda file: str(file.stem))
 def test_notebooks_print_what_they_show(file: Path) -> None:
     pytest.importorskip("pandas")
-    assert notebooks.text(notebooks.run(file)) == file.read_text(encoding="utf-8")
+    assert notebooks.run(file).text == file.read_text(encoding="utf-8")
 
 
 def test_a_notebook_that_shows_something_else_is_found(tmp_path: Path) -> None:
     file = tmp_path / "other.ipynb"
     shown = notebooks.files()[0].read_text(encoding="utf-8")
     file.write_text(shown.replace("Mbit/s\\n", "Gbit/s\\n"), encoding="utf-8")
-    assert notebooks.text(notebooks.run(file)) == shown != file.read_text(encoding="utf-8")
+    assert notebooks.run(file).text == shown != file.read_text(encoding="utf-8")
 
 
 def test_everything_public_is_there_and_documented() -> None:
