@@ -188,9 +188,9 @@ def run_plan(
         )
     skipped = sum(len(table.skipped) for table in result.tables)
     if skipped and not quiet:
-        place = "a device" if device else "the image" if image else "the lab"
+        place = on_kernel.place_of(kernel, device, image)
         say(
-            f"ackwise: not run, as {place} does not support them: "
+            f"ackwise: not run, as {place.said} does not support them: "
             f"{skipped} combinations of link, workload and policy"
         )
     compare.write(result, outputs)

@@ -89,14 +89,16 @@ class _OnImage:
     world: str = "image"
     said: str = "the image"
 
-    def prepare(self, scenario: Scenario, link: str, workload: str) -> object:
+    def prepare(self, scenario: Scenario, link: str, workload: str) -> images.Prepared:
         return images.Prepared(scenario, link, workload, self.kernel, self.image)
 
     def simulate(self, scenario: Scenario, link: str, workload: str, how: _How) -> RunResult:
-        return images.simulate(scenario, link, workload, self.kernel, self.image, **how)
+        prepared = self.prepare(scenario, link, workload)
+        return images.simulate(prepared, self.kernel, self.image, **how)
 
 
-def _place(kernel: Kernel, device: Target | None, image: Image | None) -> _Place:
+def place_of(kernel: Kernel, device: Target | None, image: Image | None) -> _Place:
+    """Where a kernel runs."""
     if image is not None:
         return _OnImage(kernel, image)
     return _InLab(kernel) if device is None else _OnDevice(kernel, device)
@@ -121,7 +123,7 @@ def run(
     real time after which a run counts as hung. Combinations that the lab does not support are left
     out. Raises InputError if nothing is left, RunError when a run failed.
     """
-    place = _place(kernel, device, image)
+    place = place_of(kernel, device, image)
     lacks = _lacking(plan, place)
     if keep is not None:
         check_keep(keep, (job for job in compare.jobs(plan, False) if job.combination not in lacks))

@@ -350,25 +350,6 @@ def _members(prepared: Prepared, kernel: Kernel, image: Image) -> Iterator[bytes
 
 
 def simulate(
-    scenario: Scenario,
-    link: str,
-    workload: str,
-    kernel: Kernel,
-    image: Image,
-    *,
-    cancel: object = None,
-    limit_s: float | None = None,
-    keep: Path | None = None,
-) -> LabResult:
-    """One run on the image's kernel, see `kernel_of`; its files are stored in `keep`.
-
-    Raises InputError for what the image cannot do, RunError when the run failed.
-    """
-    prepared = Prepared(scenario, link, workload, kernel, image)
-    return ran(prepared, kernel, image, cancel=cancel, limit_s=limit_s, keep=keep)
-
-
-def ran(
     prepared: Prepared,
     kernel: Kernel,
     image: Image,
@@ -377,7 +358,8 @@ def ran(
     limit_s: float | None = None,
     keep: Path | None = None,
 ) -> LabResult:
-    """The run that was prepared."""
+    """One run on the image's kernel, see `kernel_of`; its files are stored in `keep`. RunError when
+    it failed."""
     scenario = prepared.run.scenario
     members = _members(prepared, kernel, image)
     with emulator.started(

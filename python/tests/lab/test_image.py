@@ -258,7 +258,7 @@ def test_nothing_chosen_not_a_packet_differs(real: tuple[Kernel, Image], tmp_pat
         else:
             steps[begin] = f"{steps[begin].partition(' -m ')[0]} -c pass"
             one.modules = [module for module in one.modules if module != "ackwise"]
-        image.ran(one, *real, keep=tmp_path / name)
+        image.simulate(one, *real, keep=tmp_path / name)
     for host in ("client", "server"):
         same = packets(tmp_path / "not", host)
         assert len(same) == SAME
@@ -274,7 +274,7 @@ def test_a_policy_in_force_has_fewer_acks_at_stocks_goodput(
     for name in ("linux", "adaptive"):
         given = replace(scenario(name), duration_ns=3 * 10**9)
         ready = image.Prepared(given, "link x", "workload x", *real)
-        found.append(image.ran(ready, *real, keep=tmp_path / name).groups[0])
+        found.append(image.simulate(ready, *real, keep=tmp_path / name).groups[0])
     stock, fewer = found
     assert fewer.acks_sent < 0.6 * stock.acks_sent
     assert fewer.goodput_bps > 0.99 * stock.goodput_bps
