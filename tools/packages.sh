@@ -28,5 +28,7 @@ if command -v dpkg-shlibdeps >/dev/null; then
 else
 	echo "packages: no dpkg-dev here: no Debian package" >&2
 fi
-"$python" tools/sbom.py "$out"/ackwise-*.whl $(ls "$out"/*.deb) >"$out/ackwise-$version.cyclonedx.json"
+shopt -s nullglob # without dpkg there is none
+debs=("$out"/*.deb)
+"$python" tools/sbom.py "$out"/ackwise-*.whl "${debs[@]}" >"$out/ackwise-$version.cyclonedx.json"
 (cd "$out" && sha256sum ackwise* >SHA256SUMS && cat SHA256SUMS)
