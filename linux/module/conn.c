@@ -352,7 +352,8 @@ void ackwise_conn_sent(struct ackwise_conn *conn, bool on_data)
 
 	if (!seen.owed_bytes && !inet_csk_ack_scheduled(sk))
 		return;
-	if (!seen.owed_bytes && !has_hole(sk))
+	/* Of an old segment that came while data waits, the option for D-SACK tells. */
+	if ((!seen.owed_bytes || tp->rx_opt.dsack) && !has_hole(sk))
 		seen.flags |= AW_SEEN_DUPLICATE;
 	if (on_data)
 		seen.flags |= AW_SEEN_ON_DATA;

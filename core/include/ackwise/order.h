@@ -55,6 +55,10 @@ static inline bool aw_is_now(struct aw_order o)
 	return o.delay_ns == AW_NOW_NS;
 }
 
+/*
+ * When most.delay_ns is up, a host may send without asking: AW_WHY_SENT then comes with
+ * AW_REASON_MAX_DELAY.
+ */
 enum aw_why {
 	AW_WHY_SENT,
 	AW_WHY_LIMIT,

@@ -32,7 +32,7 @@ FLIGHTS = 600
 DURATION_NS = 120 * 10**9
 # The RTT is 1 ms and the writer always has data: a sender that is silent for half of Linux's
 # minimum delayed-ACK timeout waits for a timer.
-STALL_NS = 20_000_000
+STALL_NS = 10_000_000
 REPEATED = 2  # stalls in the second half of a transfer: from here on not by chance
 HEADER_BYTES = 52  # with timestamps
 TRACE_LIMIT = 40_000
