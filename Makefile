@@ -186,6 +186,7 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	$(BIN)/python tools/spdx.py
 	$(BIN)/python tools/generated_docs.py --check
 	$(BIN)/python tools/classes.py --check
+	$(BIN)/python tools/openwrt.py --check
 
 # Each is built from its package alone. Cargo packages crates that need each other from 1.90 on, by a registry in
 # target/; what it has unpacked of that, it does not unpack again for the same version.
@@ -212,9 +213,10 @@ reproduce: build ## rerun every published experiment; page and figures in publis
 	$(BIN)/ackwise reproduce all --report published/report.html --json published/checks.json --figures published
 
 .PHONY: docs
-docs: build $(VENV)/dev ## rewrite the generated parts of docs
+docs: build $(VENV)/dev ## rewrite the generated parts of docs and of the package for OpenWrt
 	$(BIN)/python tools/generated_docs.py --write
 	$(BIN)/python tools/record_pages.py --write
+	$(BIN)/python tools/openwrt.py --write
 
 .PHONY: site
 site: build $(VENV)/docs ## build the documentation's site into build/site

@@ -42,6 +42,10 @@ PLAIN_LEAVES = ("pfifo", "bfifo")  # tail drop, so they cannot thin
 # Where CAKE with ack-filter alone was measured to do as much, within 4%.
 CAKE_DOWN_BPS = 50_000_000
 CAKE_RATIOS = (10, 20)
+OVERHEAD_LEFT_OUT = (
+    "the queue counts the Ethernet header, which --overhead leaves out: the uplink gets a little "
+    "less than its rate"
+)
 ASSUMED_MTU_BYTES = 1500
 MTU_BYTES_MAX = 65_535
 
@@ -350,10 +354,7 @@ def settle(request: Request, *, for_target: bool = False) -> Settled:
         wait_ms = 8e3 * packets * line.data_wire_bytes / line.up_bps
         reasons.append(f"a FIFO for data of {packets} packets: {wait_ms:.3g} ms when full")
     if line.layer.overhead_bytes < linklayer.HEADER_BYTES[framing]:
-        warnings.append(
-            "the queue counts the Ethernet header, which --overhead leaves out: the uplink gets a "
-            "little less than its rate"
-        )
+        warnings.append(OVERHEAD_LEFT_OUT)
     step_ns = (control.timer_step_ns() or 0) if local else 0
     settings = TreeSettings(
         interface=request.interface,

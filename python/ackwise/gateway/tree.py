@@ -9,6 +9,7 @@ ac:  htb, default ac:20
 
 import struct
 from dataclasses import dataclass
+from string import Template
 
 from ackwise.gateway import bpf
 from ackwise.gateway.classifier import Framing, pure_ack
@@ -103,20 +104,24 @@ class TreeSettings:
 class _Class:
     handle: int
     parent: int
-    rate_bps: int
-    ceiling_bps: int
+    rate: str  # of rates()
+    ceiling: str
     priority: int
     what: str
 
 
 # [S3.5] [S3.6] [D-24]
-def _classes(settings: TreeSettings) -> list[_Class]:
+_CLASSES = (
+    _Class(TOP, ROOT, "up", "up", 0, "the class of the uplink's rate"),
+    _Class(ACKS, TOP, "acks", "ceiling", 0, "the ACK class"),
+    _Class(DATA, TOP, "data", "up", 1, "the data class"),
+)
+
+
+def rates(settings: TreeSettings) -> dict[str, int]:
+    """The rates of the classes by name, bit/s."""
     up, acks = settings.up_bps, settings.ack_guarantee_bps
-    return [
-        _Class(TOP, ROOT, up, up, 0, "the class of the uplink's rate"),
-        _Class(ACKS, TOP, acks, settings.ack_ceiling_bps, 0, "the ACK class"),
-        _Class(DATA, TOP, up - acks, up, 1, "the data class"),
-    ]
+    return {"up": up, "acks": acks, "ceiling": settings.ack_ceiling_bps, "data": up - acks}
 
 
 def burst_bytes(rate_bps: int, burst_ns: int = BURST_NS) -> int:
@@ -150,20 +155,21 @@ def _rate(settings: TreeSettings, rate_bps: int) -> bytes:
 
 
 def _class_message(settings: TreeSettings, ifindex: int, one: _Class) -> Message:
+    rate_bps, ceiling_bps = (rates(settings)[name] for name in (one.rate, one.ceiling))
     parms = (
-        _rate(settings, one.rate_bps)
-        + _rate(settings, one.ceiling_bps)
+        _rate(settings, rate_bps)
+        + _rate(settings, ceiling_bps)
         + struct.pack(
             "=IIIII",
-            _ticks(one.rate_bps, burst_bytes(one.rate_bps, settings.burst_ns)),
-            _ticks(one.ceiling_bps, burst_bytes(one.ceiling_bps, settings.burst_ns)),
+            _ticks(rate_bps, burst_bytes(rate_bps, settings.burst_ns)),
+            _ticks(ceiling_bps, burst_bytes(ceiling_bps, settings.burst_ns)),
             settings.frame_bytes,
             0,
             one.priority,
         )
     )
     options = attribute(_HTB_PARMS, parms)
-    for kind, rate in ((_HTB_RATE64, one.rate_bps), (_HTB_CEIL64, one.ceiling_bps)):
+    for kind, rate in ((_HTB_RATE64, rate_bps), (_HTB_CEIL64, ceiling_bps)):
         if _bytes_per_second(rate) > _U32_MAX:
             options += attribute(kind, struct.pack("=Q", _bytes_per_second(rate)))
     return Message.traffic(
@@ -197,7 +203,7 @@ def messages(settings: TreeSettings, ifindex: int) -> list[Message]:
             + attribute(TCA_OPTIONS, attribute(_HTB_INIT, init)),
         )
     ]
-    made += [_class_message(settings, ifindex, one) for one in _classes(settings)]
+    made += [_class_message(settings, ifindex, one) for one in _CLASSES]
     for parent, leaf in ((ACKS, settings.ack_leaf), (DATA, settings.data_leaf)):
         kind = leaf.kind.encode() + b"\0"
         made.append(
@@ -242,34 +248,62 @@ def accounting(layer: LinkLayer, framing: Framing) -> list[str]:
     return words
 
 
-def commands(
-    settings: TreeSettings, device: str | None = None, *, leaves: bool = True
-) -> list[list[str]]:
-    """The tree as arguments of `tc`; without `leaves`, the script chooses the leaf queues."""
-    device = settings.interface if device is None else device
+ACCOUNTING = "$accounting"  # any number of words
+
+
+def template() -> list[list[str]]:
+    """The tree without its leaves as arguments of `tc`, with names of figures as a shell writes
+    them."""
     text = netlink.handle_text
-    on = ["dev", device]
-    layer = accounting(settings.layer, settings.framing)
+    on = ["dev", "$DEVICE"]
     root = ["qdisc", "add", *on, "root", "handle", text(ROOT), "htb"]
     made = [[*root, "default", f"{DATA & 0xFFFF:x}"]]
-    for one in _classes(settings):
-        made.append(
-            [
-                "class", "add", *on, "parent", text(one.parent), "classid", text(one.handle), "htb",
-                "rate", f"{one.rate_bps}bit", "ceil", f"{one.ceiling_bps}bit",
-                "burst", str(burst_bytes(one.rate_bps, settings.burst_ns)),
-                "cburst", str(burst_bytes(one.ceiling_bps, settings.burst_ns)),
-                "quantum", str(settings.frame_bytes), "prio", str(one.priority), *layer,
-            ]
-        )  # fmt: skip
-    for parent, leaf in ((ACKS, settings.ack_leaf), (DATA, settings.data_leaf)) if leaves else ():
-        add = ["qdisc", "add", *on, "parent", text(parent), "handle", text(LEAVES[parent])]
-        made.append([*add, *leaf.words])
+    made += [
+        [
+            "class", "add", *on, "parent", text(one.parent), "classid", text(one.handle), "htb",
+            "rate", f"${{{one.rate}}}bit", "ceil", f"${{{one.ceiling}}}bit",
+            "burst", f"${one.rate}_burst", "cburst", f"${one.ceiling}_burst",
+            "quantum", "$quantum", "prio", str(one.priority), ACCOUNTING,
+        ]
+        for one in _CLASSES
+    ]  # fmt: skip
     made.append(
         [
             "filter", "add", *on, "parent", text(ROOT), "protocol", "all", "prio", "1",
-            "handle", "1", "bpf", "bytecode", bpf.text(pure_ack(settings.framing)),
-            "flowid", text(ACKS),
+            "handle", "1", "bpf", "bytecode", "$program", "flowid", text(ACKS),
         ]
     )  # fmt: skip
     return made
+
+
+def shape(settings: TreeSettings) -> dict[str, str]:
+    """Rates and bursts of the classes, by the names of `template`."""
+    named = rates(settings)
+    made = {name: str(bps) for name, bps in named.items()}
+    for name, bps in named.items():
+        made[f"{name}_burst"] = str(burst_bytes(bps, settings.burst_ns))
+    return made
+
+
+def commands(settings: TreeSettings) -> list[list[str]]:
+    """The tree as arguments of `tc`."""
+    figures = shape(settings) | {
+        "DEVICE": settings.interface,
+        "quantum": str(settings.frame_bytes),
+        "program": bpf.text(pure_ack(settings.framing)),
+    }
+    layer = accounting(settings.layer, settings.framing)
+    made = [
+        [
+            given
+            for word in words
+            for given in (layer if word == ACCOUNTING else [Template(word).substitute(figures)])
+        ]
+        for words in template()
+    ]
+    leaves = [
+        ["qdisc", "add", "dev", settings.interface, "parent", netlink.handle_text(parent),
+         "handle", netlink.handle_text(LEAVES[parent]), *leaf.words]
+        for parent, leaf in ((ACKS, settings.ack_leaf), (DATA, settings.data_leaf))
+    ]  # fmt: skip
+    return [*made[:-1], *leaves, made[-1]]

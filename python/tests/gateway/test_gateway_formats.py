@@ -187,7 +187,7 @@ exec {real} "$@\""""
 @pytest.mark.parametrize("name", SHELLS)
 @pytest.mark.parametrize(("framing", "verdict"), [
     ("ethernet", "self-test passed: pure ACKs reach the ACK class"),
-    ("ip", r"warning: no pure ACK among \d+ packets: no download by TCP, or a wrong --framing\?"),
+    ("ip", r"warning: no pure ACK among \d+ packets: no download by TCP, or a wrong framing\?"),
 ])  # fmt: skip
 def test_the_script_judges_by_live_traffic(
     ns: Namespace, tmp_path: Path, name: str, framing: str, verdict: str

@@ -353,7 +353,7 @@ def test_every_format_warns(ackwise: Ackwise, form: str) -> None:
     for line in warned:
         assert f"# {line}\n" in said.out
         if form in ("sh", "openwrt"):
-            assert f"say '{line}'\n" in said.out
+            assert f"\nwarnings='{line}'\n" in said.out
     # what is found out on the target is not assumed
     assert any("inferred" in line for line in warned) == (form == "tc")
     told = json.loads(ackwise(*words, "--json").out)
