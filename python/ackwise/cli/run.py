@@ -215,14 +215,13 @@ def _stay(
 ) -> int:
     from ackwise.roads import session
 
-    assert found.road is not None
     begun = False
 
-    def say_so(swept: list[str]) -> None:
+    def say_so(taken: "Choice", swept: list[str]) -> None:
         nonlocal begun
         for line in swept:
             say(f"ackwise: a killed run had left something: {line}")
-        _say_choice(found, wanted, as_json=as_json)
+        _say_choice(taken, wanted, as_json=as_json)
         if not as_json:
             print("in force; Ctrl-C: stock again")
         sys.stdout.flush()
@@ -230,7 +229,7 @@ def _stay(
         ready()
 
     try:
-        session.run(found.road, wanted, keeper, ready=say_so)
+        session.run_best(found, wanted, keeper, ready=say_so)
     except KeyboardInterrupt:
         if not begun:
             raise

@@ -28,6 +28,11 @@ class Choice:
         """Why not the others, one sentence for each."""
         return [f"not by {one.name}: {fit.why}" for one, fit in self.fits if not fit.fits]
 
+    def without(self, refused: Road, why: str) -> "Choice":
+        """The next best, after the kernel has refused that one."""
+        no = Fit(False, why)
+        return _first(tuple((one, no if one is refused else fit) for one, fit in self.fits))
+
 
 def choose(wanted: Wanted, roads: Sequence[Road] = ROADS) -> Choice:
     """The choice; nothing is changed."""

@@ -10,7 +10,7 @@ from ackwise.errors import RunError
 from ackwise.host import mib, programs, sockets
 from ackwise.plans.policy import PolicyChoice
 from ackwise.roads import sysctl
-from ackwise.roads.road import Applied, Elsewhere, Fit, Wanted
+from ackwise.roads.road import Applied, Elsewhere, Fit, Refused, Wanted
 from ackwise.roads.state import Keeper
 
 _NAME = "ackwise"
@@ -147,7 +147,7 @@ class _Applied:
         if self._loads:
             done = self._run(["modprobe", _NAME])
             if done.returncode != 0:
-                raise RunError(f"modprobe {_NAME}: {_explained(programs.said(done))}")
+                raise Refused(f"modprobe {_NAME}: {_explained(programs.said(done))}")
         self._acks.begin()
         try:
             self._set.write()

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ackwise.errors import RunError
 from ackwise.plans.policy import PolicyChoice
+
+
+class Refused(RunError):
+    """The kernel lets nobody take this road, which only taking it shows; another may be open."""
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ackwise.errors import RunError
 from ackwise.host import mib, programs
 from ackwise.host.leftovers import owned_name
 from ackwise.roads import choice
-from ackwise.roads.road import Applied, Road, Wanted
+from ackwise.roads.choice import Choice
+from ackwise.roads.road import Applied, Refused, Road, Wanted
 from ackwise.roads.state import Keeper, Record
 
 LOOK_S = 1.0
@@ -115,6 +117,22 @@ def run(
                     watchdog.look(now["InSegs"], now["OutSegs"])
                 of_host = {f"host_{key}": now[key] - start[key] for key in now}
                 keeper.write(replace(record, counters=applied.counters() | of_host))
+
+
+def run_best(
+    found: Choice, wanted: Wanted, keeper: Keeper, *, ready: Callable[[Choice, list[str]], None]
+) -> None:
+    """`run` by the best road that the kernel does not refuse; the last refusal, where it refuses
+    all."""
+    while True:
+        assert found.road is not None
+        try:
+            run(found.road, wanted, keeper, ready=partial(ready, found))
+            return
+        except Refused as problem:
+            found = found.without(found.road, str(problem))
+            if found.road is None:
+                raise
 
 
 def stop(keeper: Keeper) -> list[str]:

@@ -44,7 +44,7 @@ def main(words: Sequence[str]) -> int:
     print(f"{chosen}: by {road.name}; {road.does(wanted)}", flush=True)
 
     def stay(ready: Callable[[], None]) -> int:
-        session.run(road, wanted, keeper, ready=lambda _swept: ready())
+        session.run_best(found, wanted, keeper, ready=lambda _taken, _swept: ready())
         return 0
 
     return programs.detached(stay)
