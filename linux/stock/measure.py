@@ -212,14 +212,15 @@ def messages(rtt_s: float) -> dict[str, list[float]]:
 
 
 @contextmanager
-def in_force(name: str) -> Iterator[dict[str, int]]:
-    """A policy at the receiver; "stock": none. Its counters are there after the block."""
+def in_force(name: str, device: str | None = PORT) -> Iterator[dict[str, int]]:
+    """A policy at the receiver, for all its connections where no device is given; "stock": none.
+    Its counters are there after the block."""
     counters: dict[str, int] = {}
     if name == "stock":
         yield counters
         return
     with inside(network.CLIENT):
-        wanted = Wanted(policy.parse(name, "measure.py"), PORT)
+        wanted = Wanted(policy.parse(name, "measure.py"), device)
         found = choice.choose(wanted)
         if found.road is None:
             sys.exit(f"measure.py: {name}: no road: {'; '.join(found.others)}")

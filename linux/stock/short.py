@@ -21,9 +21,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from measure import PORT, do, in_force, inside, set_up
+
 from ackwise.errors import InputError, RunError
 from ackwise.lab import network
-from measure import do, in_force, inside, set_up
 
 LATER_MAX = 1.01
 ASKED, ANSWERED = bytes(200), bytes(20_000)
@@ -211,7 +212,8 @@ def main() -> int:
         do(f"insmod {given.module}")
     for number in range(given.rounds):
         for name in names:
-            with in_force(name.removesuffix(" again")) as counters:
+            device = None if given.module else PORT  # the module's are a namespace's
+            with in_force(name.removesuffix(" again"), device) as counters:
                 some = times(given.count)
             for kind, values in some.items():
                 found[name][kind] += values
