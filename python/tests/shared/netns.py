@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -154,6 +154,11 @@ def namespace(extra: Callable[[Namespace], object] | None = None) -> Iterator[Na
             extra(made)
         yield made
     finally:
+        # a router's self-test stays behind for ten minutes, and keeps the namespace
+        pids = subprocess.run(["ip", "netns", "pids", made.name], capture_output=True, text=True)
+        for pid in {int(word) for word in pids.stdout.split()} - {os.getpid()}:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         subprocess.run(["ip", "netns", "del", made.name], check=False)
 
 
