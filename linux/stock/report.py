@@ -61,10 +61,14 @@ def total(runs: list[Run], key: str) -> float:
     return sum(run[key] for run in runs)
 
 
+def exceeded_by(percent: int, values: list[float]) -> float:
+    """What so many percent of the values exceed."""
+    return sorted(values)[-(-len(values) * (100 - percent) // 100) - 1]
+
+
 def p99(runs: list[Run], key: str) -> float:
     """The value that one in a hundred exceeds."""
-    values = sorted(ms for run in runs for ms in run[key])
-    return float(values[-(-len(values) * 99 // 100) - 1])
+    return exceeded_by(1, [float(ms) for run in runs for ms in run[key]])
 
 
 def row(own: list[Run], stock: list[Run]) -> Row:

@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from measure import PORT, do, in_force, inside, set_up
+from report import exceeded_by
 
 from ackwise.errors import InputError, RunError
 from ackwise.lab import network
@@ -185,11 +186,6 @@ def times(count: int) -> Times:
     return found
 
 
-def exceeded_by(values: list[float], percent: int) -> float:
-    """What so many percent of the values exceed."""
-    return sorted(values)[-(-len(values) * (100 - percent) // 100) - 1]
-
-
 def main() -> int:
     """Exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -222,12 +218,12 @@ def main() -> int:
     missed = False
     print(f"| {given.link} | | median ms | p99 ms | of stock's |\n|---|---|---|---|---|")
     for kind in KINDS:
-        stock = exceeded_by(found["stock"][kind], 1)
+        stock = exceeded_by(1, found["stock"][kind])
         for name in names:
             values = found[name][kind]
-            late = exceeded_by(values, 1)
+            late = exceeded_by(1, values)
             missed |= name in given.policies and late > LATER_MAX * stock
-            middle = exceeded_by(values, 50)
+            middle = exceeded_by(50, values)
             print(f"| {kind} | `{name}` | {middle:.2f} | {late:.2f} | {late / stock:.4f} |")
     return int(missed)
 
