@@ -38,13 +38,16 @@ def main(words: Sequence[str]) -> int:
     chosen, device = words
     wanted = Wanted(policy.parse(chosen, "unattended"), None if device == "-" else device)
     found = choice.choose(wanted)
-    road = found.road
-    if road is None:
+    if found.road is None:
         raise RunError(f"no road for {chosen}: {'; '.join(found.others)}")
-    print(f"{chosen}: by {road.name}; {road.does(wanted)}", flush=True)
 
     def stay(ready: Callable[[], None]) -> int:
-        session.run_best(found, wanted, keeper, ready=lambda _taken, _swept: ready())
+        def say_so(taken: choice.Choice, _swept: list[str]) -> None:
+            assert taken.road is not None
+            print(f"{chosen}: by {taken.road.name}; {taken.road.does(wanted)}", flush=True)
+            ready()
+
+        session.run_best(found, wanted, keeper, ready=say_so)
         return 0
 
     return programs.detached(stay)
