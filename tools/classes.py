@@ -2,7 +2,6 @@
 """Python classes of a scenario and its result, generated from the engine's declarations: --write
 generates them (`make build` does), --check fails when a file is stale."""
 
-import argparse
 import json
 import re
 import sys
@@ -10,6 +9,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import renewed
 
 from ackwise.engine import _engine
 
@@ -196,25 +197,5 @@ def made() -> dict[Path, str]:
     }
 
 
-def main() -> int:
-    """Exit code 1 when a file is stale."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--check", action="store_true")
-    what.add_argument("--write", action="store_true")
-    args = parser.parse_args()
-    stale = False
-    for file, text in made().items():
-        if file.exists() and file.read_text(encoding="utf-8") == text:
-            continue
-        if args.write:
-            file.write_text(text, encoding="utf-8")
-            print(file.name)
-        else:
-            stale = True
-            print(f"python/ackwise/engine/{file.name} is stale; run `make build`")
-    return 1 if stale else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(renewed.main(__doc__, made, "run `make build`"))

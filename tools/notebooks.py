@@ -2,13 +2,14 @@
 """Notebooks (examples/notebooks): --write runs them and keeps what they print, --check fails when
 one prints something else."""
 
-import argparse
 import io
 import json
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import renewed
 
 FOLDER = Path(__file__).resolve().parent.parent / "examples/notebooks"
 
@@ -41,25 +42,10 @@ def run(file: Path) -> Ran:
     return Ran(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", names)
 
 
-def main() -> int:
-    """Exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--check", action="store_true")
-    what.add_argument("--write", action="store_true")
-    given = parser.parse_args()
-    stale = 0
-    for file in files():
-        made = run(file).text
-        if made == file.read_text(encoding="utf-8"):
-            continue
-        if given.write:
-            file.write_text(made, encoding="utf-8")
-        else:
-            stale = 1
-            print(f"{file}: prints something else; tools/notebooks.py --write", file=sys.stderr)
-    return stale
+def made() -> dict[Path, str]:
+    """The text of each, as it would be after a run."""
+    return {file: run(file).text for file in files()}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(renewed.main(__doc__, made, "it prints something else: tools/notebooks.py --write"))
