@@ -36,11 +36,12 @@ from ackwise.engine.typed import put
 from ackwise.host import files, programs
 from ackwise.lab import build, device
 from ackwise.lab.device import INSTRUCTION_NS, Load
-from ackwise.lab.extras import NOTHING, Extras
+from ackwise.lab.extras import NOTHING
 from ackwise.lab.machine import Kernel
 from ackwise.lab.target import DEVICES, Target
 from ackwise.plans import policy
 from ackwise_experiments import documents
+from ackwise_experiments.device.cost import EXACT, SEGMENT_BYTES
 from ackwise_experiments.figure import Figure, Panel, Series, drawn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,11 +55,8 @@ COUNTED = {
     "mips": ("device-mips", "mips-router", "mips-receiver"),
 }
 SECOND = 10**9
-SEGMENT_BYTES = 1448
 QUESTIONS = 2  # to a policy, for each ACK: may the data wait on, and what may wait next
 SAMPLES = device.SAMPLES
-# While its reader holds a socket, Linux sends one ACK for what arrives, whatever the policy.
-EXACT = {"tcp_backlog_ack_defer": 0}
 WITHIN_PERCENT = 5.0  # asked, before anything was measured
 
 
@@ -215,8 +213,7 @@ def run(
 ) -> dict[str, Any]:
     """On the machine; its files are stored in `keep`."""
     made = documents.read(plan.scenario(target.name))
-    extras = Extras(sysctls=EXACT) if plan.exact else NOTHING
-    load = Load(pace_bps=plan.pace_mbit * 10**6, extras=extras)
+    load = Load(pace_bps=plan.pace_mbit * 10**6, extras=EXACT if plan.exact else NOTHING)
     found = device.simulate(made, plan.name, plan.name, kernel, target, load, keep=keep)
     return dict(typed.document(found))
 

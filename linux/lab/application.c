@@ -278,6 +278,8 @@ static void complete_messages(struct flow *f)
 
 static void has_read(struct flow *f, enum side side, uint64_t bytes)
 {
+	if (side == f->rx && !f->measured.read[side])
+		flow_keep_window(f);
 	f->measured.read[side] += bytes;
 	if (side == f->tx) {
 		answer(f);

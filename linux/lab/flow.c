@@ -67,6 +67,7 @@ static bool set_socket_option(struct flow *f, const char *key, const char *value
 		{ "send-buffer", &o->send_buffer, INT32_MAX },
 		{ "receive-buffer", &o->receive_buffer, INT32_MAX },
 		{ "window", &o->window, WINDOW_MOST_BYTES },
+		{ "steady-window", &o->steady_window, WINDOW_MOST_BYTES },
 		{ "pacing", &o->pacing, 1 },
 		{ "pace", &o->pace_bytes_per_s, INT32_MAX },
 	};
@@ -219,14 +220,22 @@ static void set_sender_options(int fd, const struct socket_options *o)
 static void set_receiver_options(int fd, const struct socket_options *o)
 {
 	/* a fixed buffer stops autotuning; Linux cannot bound a sender's window for good */
-	int buffer = o->receive_buffer ? o->receive_buffer : 4 * o->window;
+	int window = o->window ? o->window : o->steady_window;
+	int buffer = o->receive_buffer ? o->receive_buffer : 4 * window;
 
 	if (buffer)
 		set_option(fd, SOL_SOCKET, SO_RCVBUFFORCE, buffer, "receive buffer");
-	if (o->window)
-		set_option(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, o->window, "window");
+	if (window)
+		set_option(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, window, "window");
 	if (*o->policy)
 		choose_policy(fd, o->policy);
+}
+
+void flow_keep_window(const struct flow *f)
+{
+	if (f->options.steady_window)
+		set_option(f->connection.fd[f->rx], IPPROTO_TCP, TCP_WINDOW_CLAMP,
+			   f->options.steady_window, "steady window");
 }
 
 int flow_socket(const struct flow *f, enum side side)

@@ -45,7 +45,8 @@ struct application {
 /* 0 or "" leaves an option alone. */
 struct socket_options {
 	char congestion_control[16], policy[256], peer_policy[256];
-	int nodelay, send_buffer, receive_buffer, window, pacing, pace_bytes_per_s;
+	int nodelay, send_buffer, receive_buffer, window, steady_window, pacing,
+		pace_bytes_per_s;
 };
 
 struct connection {
@@ -119,5 +120,8 @@ void side_is_elsewhere(enum side side);
 
 struct sockaddr_in flow_address(const struct flow *f, enum side side);
 int flow_socket(const struct flow *f, enum side side);
+/* The window that its options ask for, once data has come: Linux forgets a clamp when it
+ * learns how long the peer's segments are. */
+void flow_keep_window(const struct flow *f);
 
 #endif

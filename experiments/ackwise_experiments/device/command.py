@@ -87,7 +87,7 @@ def _policies(asked: Sequence[str]) -> list[str]:
         "--exact",
         is_flag=True,
         help="pin the baselines' ACK ratio: no single ACK for all segments that arrive while the "
-        "reader holds the socket",
+        "reader holds the socket, and a window that it does not narrow",
     ),
     option("--seed", type=options.Whole(0, 2**31), metavar="N", default=1, help="seed"),
     options.jobs(),

@@ -28,8 +28,9 @@ EACH, ONE_PER_TWO = "every", "delayed:segments=2"
 _SEGMENTS = {EACH: 1, ONE_PER_TWO: 2}
 _NEARLY = 1.25
 # While its reader holds a socket, Linux queues segments and sends one ACK for all of them, whatever
-# the policy. A baseline of one ACK for two segments must avoid that.
-EXACT = {"tcp_backlog_ack_defer": 0}
+# the policy, and an ACK that would not advance the window waits for the reader. A baseline of one
+# ACK for two segments must avoid both.
+EXACT = Extras(sysctls={"tcp_backlog_ack_defer": 0}, steady_window_bytes=3_000_000)
 SCHEMA_VERSION = 2
 KEYS = {
     "schema_version": "version of these keys; increases when one is removed or changes meaning",
@@ -40,7 +41,7 @@ KEYS = {
     "pace_bps": "the sender's pace; 0: as fast as the processor allows",
     "link": "gives the delays of the wire; with `role` the peer delays by both",
     "exact": "whether segments that came while a reader held the socket were acknowledged as "
-    "others",
+    "others, with a window that it did not narrow",
     "role": "the machine's, `sender` or `receiver`, of two; null: it has both ends",
     "runs": "of each policy",
     "ack_instructions": "an ACK's, of the ends counted; null without `every` and "
@@ -151,7 +152,7 @@ class Transfer:
     @property
     def extras(self) -> Extras:
         """Additional settings of the run."""
-        return Extras(sysctls=EXACT) if self.exact else NOTHING
+        return EXACT if self.exact else NOTHING
 
 
 def of(result: LabResult, policy: str) -> Cost:

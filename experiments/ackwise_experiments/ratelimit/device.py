@@ -3,7 +3,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -81,7 +81,7 @@ def scenario(
         series_interval_ns=1,
     )
     made |= {"machine": machine, "pace_bps": pace_bps}
-    return made | {documents.EXTRAS: {"sysctls": EXACT}} if exact else made
+    return made | {documents.EXTRAS: asdict(EXACT)} if exact else made
 
 
 @dataclass(frozen=True)

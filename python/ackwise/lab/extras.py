@@ -16,6 +16,8 @@ class Extras:
     """of both hosts, below /proc/sys/net/ipv4"""
     write_bytes: int = 0
     """an answer (request-response) is written in pieces of this size; 0: at once"""
+    steady_window_bytes: int = 0
+    """the receivers' window, which what they have not read does not narrow; 0: Linux's own"""
     paths_from_ns: int | None = None
     """from when on the ways of the ACKs are followed, and pings count"""
 

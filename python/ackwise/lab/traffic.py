@@ -204,6 +204,8 @@ def _flow_steps(
         # connection
         headers = 40 + 12 * reader.timestamps
         keys["window"] = sender.max_window_segments * (scenario.mtu_bytes - headers)
+    if extras.steady_window_bytes:
+        keys["steady-window"] = extras.steady_window_bytes
     for key, role in (("policy", "policy"), ("peer-policy", "peer_policy")):
         chosen = policies.get(f"{flow.group}/{role}", "")
         if chosen:
