@@ -94,7 +94,7 @@ def usual(kind: str) -> Iterator[None]:
 
 def counts(program: str) -> Counts:
     """What the program counts on the device as it is."""
-    words = ["ip", "netns", "exec", HOST, "unshare", "--pid", "--mount", "--fork", program]
+    words = ["ip", "netns", "exec", HOST, "unshare", "--pid", "--mount", "--fork", program, "brief"]
     said = subprocess.run(words, capture_output=True, text=True, check=False).stdout
     if "COST done" not in said:  # its end is that of its namespace: a signal
         sys.exit(f"cost.py: {program}: {said}")
