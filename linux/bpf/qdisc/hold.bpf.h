@@ -35,7 +35,6 @@
 /* include/uapi/linux: bpf.h, in.h, if_ether.h, pkt_cls.h */
 #define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
-#define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_LRU_HASH 9
 #define BPF_HDR_START_NET 1
 #define IP 0x0800
@@ -48,7 +47,6 @@
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value,
 					 aw_u64 flags) = (void *)2;
-static long (*const bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
 static aw_u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static aw_u32 (*const bpf_get_prandom_u32)(void) = (void *)7;
 static long (*const bpf_skb_load_bytes_relative)(const void *skb, aw_u32 offset, void *to,
@@ -136,6 +134,7 @@ struct bpf_sk_buff_ptr {
 #pragma clang attribute pop
 
 extern void bpf_qdisc_skb_drop(struct sk_buff *skb, struct bpf_sk_buff_ptr *list) SEC(".ksyms");
+extern void *bpf_rdonly_cast(const void *at, aw_u32 type) SEC(".ksyms");
 extern void bpf_kfree_skb(struct sk_buff *skb) SEC(".ksyms");
 extern void bpf_qdisc_watchdog_schedule(struct Qdisc *sch, aw_u64 at_ns,
 					aw_u64 slack_ns) SEC(".ksyms");
@@ -229,6 +228,7 @@ struct aw_flow {
 
 struct aw_queue {
 	aw_u64 sch; /* 0: free */
+	aw_u64 sk;  /* of the packet that comes */
 	aw_u32 head, tail;
 	aw_u32 heap; /* entries */
 };
@@ -254,7 +254,6 @@ struct aw_due {
 MAP(settings, BPF_MAP_TYPE_ARRAY, aw_u32, struct aw_hold_settings, 1);
 MAP(counts, BPF_MAP_TYPE_PERCPU_ARRAY, aw_u32, aw_u64, COUNTS);
 MAP(arrivals, BPF_MAP_TYPE_LRU_HASH, struct aw_hold_key, struct aw_arrivals, 65536);
-MAP(numbers, BPF_MAP_TYPE_HASH, aw_u64, aw_u32, QUEUES);
 /* the loader makes these as large as its queues ask for */
 MAP(queues, BPF_MAP_TYPE_ARRAY, aw_u32, struct aw_queue, QUEUES);
 MAP(flows, BPF_MAP_TYPE_ARRAY, aw_u32, struct aw_flow, ALL_FLOWS);
@@ -286,14 +285,10 @@ static inline aw_u32 be32(const aw_u8 *b)
 	return (aw_u32)b[0] << 24 | (aw_u32)b[1] << 16 | (aw_u32)b[2] << 8 | b[3];
 }
 
-/* Of a field of the kernel's, by its address; p must not point to const, or the compiler
- * takes the value for 0. */
-#define READ(p)                                                                          \
-	({                                                                               \
-		__typeof__(*(p)) its_value = { 0 };                                      \
-		bpf_probe_read_kernel((void *)&its_value, sizeof(its_value), p);                 \
-		its_value;                                                               \
-	})
+/* What is at a kernel address, for reading as a variable of that type. */
+#define AT(type, address)                                                                \
+	((type *)bpf_rdonly_cast((const void *)(address),                                \
+				 __builtin_btf_type_id(*(type *)0, 1 /* the kernel's */)))
 
 /* Arrivals. */
 
@@ -466,37 +461,40 @@ static inline void remove_first(struct aw_queue *q, aw_u32 base, struct aw_flow 
 
 /* Questions. */
 
-/* A function of its own, so that the policy is compiled once; BPF returns no structs. */
-static __attribute__((noinline)) aw_u64 answer_of(struct aw_flow *f, enum aw_why why,
-						  aw_u64 now,
-						  struct tcp_sock *tp,
-						  aw_u32 owed)
+/* Not inlined: verified once, so without pointers. BPF returns no structs. */
+__attribute__((noinline)) aw_u64 answer_of(aw_u32 flow, aw_u32 why, aw_u64 now, aw_u32 owed)
 {
+	struct aw_flow *f = bpf_map_lookup_elem(&flows, &flow);
 	struct aw_order o;
 	struct aw_seen seen = { 0 };
 	struct aw_hold_settings *s;
 	struct aw_arrivals *a;
-	aw_u32 zero = 0, ack = f->left + owed;
+	struct tcp_sock *tp;
+	aw_u32 zero = 0, ack;
 
 	s = bpf_map_lookup_elem(&settings, &zero);
-	a = bpf_map_lookup_elem(&arrivals, &f->key);
-	if (!s || !a)
+	if (!f || !s)
 		return 0;
+	a = bpf_map_lookup_elem(&arrivals, &f->key);
+	if (!a)
+		return 0;
+	ack = f->left + owed;
+	tp = AT(struct tcp_sock, f->sk);
 	seen.now_ns = now;
 	seen.first_ns = f->first_ns ? f->first_ns : AW_NEVER_NS;
 	seen.last_ns = a->last_ns;
 	seen.owed_bytes = owed;
 	seen.new_bytes = ack - f->asked;
-	seen.new_segments = READ(&tp->data_segs_in) - f->asked_segments;
-	a->soon_ns = (aw_u32)aw_min_u64((READ(&tp->rcv_rtt_est.rtt_us) >> 3) * 250ull, ~0u);
+	seen.new_segments = tp->data_segs_in - f->asked_segments;
+	a->soon_ns = (aw_u32)aw_min_u64((tp->rcv_rtt_est.rtt_us >> 3) * 250ull, ~0u);
 	seen.new_arrivals = a->count - f->asked_arrivals;
 	seen.gap_ns = a->gap_ns;
 	seen.random = policy.uses_random ? bpf_get_prandom_u32() : 0;
-	seen.rtt_us = READ(&tp->rcv_rtt_est.rtt_us) >> 3;
+	seen.rtt_us = tp->rcv_rtt_est.rtt_us >> 3;
 	seen.rto_us = seen.rtt_us + 200000; /* TCP_RTO_MIN, above the RTT */
-	seen.mss_bytes = aw_max_u32(READ(&tp->inet_conn.icsk_ack.rcv_mss), 1);
+	seen.mss_bytes = aw_max_u32(tp->inet_conn.icsk_ack.rcv_mss, 1);
 	seen.wnd_bytes = f->wnd;
-	seen.unread_bytes = READ(&tp->rcv_nxt) - READ(&tp->copied_seq);
+	seen.unread_bytes = tp->rcv_nxt - tp->copied_seq;
 	seen.flight_bytes = f->flight.bytes;
 	seen.most = aw_most(seen.mss_bytes, f->wnd, f->flight.bytes,
 			    aw_min_u32(s->delay_max_us,
@@ -517,23 +515,27 @@ static __attribute__((noinline)) aw_u64 answer_of(struct aw_flow *f, enum aw_why
 	return (aw_u64)o.delay_ns << 32 | o.bytes;
 }
 
-static inline struct aw_order ask(struct aw_flow *f, enum aw_why why, aw_u64 now,
-				  struct tcp_sock *tp, aw_u32 owed)
+static inline struct aw_order ask(aw_u32 flow, enum aw_why why, aw_u64 now, aw_u32 owed)
 {
-	aw_u64 answer = answer_of(f, why, now, tp, owed);
+	aw_u64 answer = answer_of(flow, why, now, owed);
 
 	return (struct aw_order){ .bytes = (aw_u32)answer, .delay_ns = answer >> 32 };
 }
 
-/* An ACK of f left: the next order. */
-static inline void note_left(struct aw_flow *f, aw_u64 now, struct tcp_sock *tp,
-			     aw_u32 ack)
+/* An ACK of the flow left: the next order. Not inlined: verified once. */
+__attribute__((noinline)) int note_left(aw_u32 flow, aw_u64 now, aw_u32 ack)
 {
-	aw_u32 rtt_us = READ(&tp->rcv_rtt_est.rtt_us) >> 3;
-	aw_u64 start = f->flight.start_ns;
-	aw_u32 owed = ack - f->left;
+	struct aw_flow *f = bpf_map_lookup_elem(&flows, &flow);
+	struct tcp_sock *tp;
 	struct aw_order o;
+	aw_u64 start;
+	aw_u32 rtt_us;
 
+	if (!f)
+		return 0;
+	tp = AT(struct tcp_sock, f->sk);
+	rtt_us = tp->rcv_rtt_est.rtt_us >> 3;
+	start = f->flight.start_ns;
 	aw_measure_flight(&f->flight, now, ack, rtt_us, rtt_us + 200000);
 	if (f->flight.start_ns != start) {
 		/* by a quarter in a round: as core/policy/adaptive.c has it */
@@ -543,32 +545,27 @@ static inline void note_left(struct aw_flow *f, aw_u64 now, struct tcp_sock *tp,
 			f->steady++;
 		f->before = f->flight.bytes;
 	}
-	f->wnd = READ(&tp->rcv_wnd);
-	o = ask(f, AW_WHY_SENT, now, tp, owed);
+	f->wnd = tp->rcv_wnd;
+	o = ask(flow, AW_WHY_SENT, now, ack - f->left);
 	if (aw_is_now(o))
 		o = aw_order(0, 0);
 	f->order = o;
 	f->left = ack;
 	f->first_ns = 0;
+	return 0;
 }
 
 /* Packets. */
 
 static inline aw_u32 bytes_of(const struct sk_buff *skb)
 {
-	aw_u32 n = 0;
-
-	bpf_probe_read_kernel(&n, sizeof(n), skb->cb); /* qdisc_skb_cb.pkt_len */
-	return n;
+	return *(aw_u32 *)skb->cb; /* qdisc_skb_cb.pkt_len */
 }
 
-/* The number of the queue of sch; QUEUES: none. */
+/* The number of the queue of sch, which init() has put where only a discipline looks. */
 static inline aw_u32 number_of(const struct Qdisc *sch)
 {
-	aw_u64 k = (aw_u64)sch;
-	aw_u32 *n = bpf_map_lookup_elem(&numbers, &k);
-
-	return n ? *n : QUEUES;
+	return sch->limit;
 }
 
 static inline struct aw_ringed *next_place(struct aw_queue *q, aw_u32 number)
@@ -594,32 +591,31 @@ static inline struct sk_buff *take(struct Qdisc *sch, struct aw_flow *f)
 enum aw_hold_kind { NOT_OURS, AT_ONCE, PLAIN };
 
 struct aw_ack {
-	struct tcp_sock *tp;
 	aw_u64 sk;
 	aw_u32 number;
 	bool marks; /* ECE: what came before it was not marked */
 };
 
 /* Is it of a TCP connection of this host, and a plain ACK? */
-static inline enum aw_hold_kind kind_of(struct sk_buff *skb, struct aw_ack *ack)
+static inline enum aw_hold_kind kind_of(struct sk_buff *skb, struct aw_queue *q,
+					struct aw_ack *ack)
 {
-	/* numbers to the verifier, which READ() takes */
-	struct sock *sk = (struct sock *)READ((aw_u64 *)&skb->sk);
+	struct sock *sk = skb->sk;
 	aw_u8 t[24];
 	aw_u32 options;
 	aw_u64 at, data;
 
 	if (!sk)
 		return NOT_OURS;
-	if (READ((unsigned char *)&sk->__sk_common.skc_state) != TCP_ESTABLISHED ||
-	    READ(&sk->sk_protocol) != TCP)
+	if (sk->__sk_common.skc_state != TCP_ESTABLISHED || sk->sk_protocol != TCP)
 		return NOT_OURS;
-	at = READ((aw_u64 *)&skb->head) + skb->transport_header;
-	data = READ((aw_u64 *)&skb->data);
+	at = (aw_u64)skb->head + skb->transport_header;
+	data = (aw_u64)skb->data;
 	if (bpf_probe_read_kernel(t, sizeof(t), (void *)at))
 		return NOT_OURS;
-	ack->tp = (struct tcp_sock *)sk;
-	ack->sk = (aw_u64)sk;
+	/* what comes from a map is a number to the verifier */
+	*(volatile aw_u64 *)&q->sk = (aw_u64)sk;
+	ack->sk = *(volatile aw_u64 *)&q->sk;
 	ack->number = be32(t + 8);
 	ack->marks = t[13] & 0x40;
 	options = (t[12] >> 4) * 4 - 20;
@@ -632,18 +628,18 @@ static inline enum aw_hold_kind kind_of(struct sk_buff *skb, struct aw_ack *ack)
 
 static inline void key_of(struct sock *sk, struct aw_hold_key *key)
 {
-	if (READ(&sk->__sk_common.skc_family) == FAMILY_INET6) {
-		struct in6_addr peer = READ(&sk->__sk_common.skc_v6_daddr);
-		struct in6_addr own = READ(&sk->__sk_common.skc_v6_rcv_saddr);
+	if (sk->__sk_common.skc_family == FAMILY_INET6) {
+		struct in6_addr peer = sk->__sk_common.skc_v6_daddr;
+		struct in6_addr own = sk->__sk_common.skc_v6_rcv_saddr;
 
 		__builtin_memcpy(key->peer, &peer, 16);
 		__builtin_memcpy(key->own, &own, 16);
 	} else {
-		set_mapped(key->peer, READ(&sk->__sk_common.skc_daddr));
-		set_mapped(key->own, READ(&sk->__sk_common.skc_rcv_saddr));
+		set_mapped(key->peer, sk->__sk_common.skc_daddr);
+		set_mapped(key->own, sk->__sk_common.skc_rcv_saddr);
 	}
-	key->peer_port = READ(&sk->__sk_common.skc_dport);
-	key->own_port = swap16(READ(&sk->__sk_common.skc_num));
+	key->peer_port = sk->__sk_common.skc_dport;
+	key->own_port = swap16(sk->__sk_common.skc_num);
 }
 
 /* The flow of a connection, FLOWS: none. If make, the one of its places that was idle
@@ -653,12 +649,13 @@ static inline aw_u32 find(aw_u32 number, const struct aw_ack *ack, aw_u64 now, b
 	aw_u32 base = number * FLOWS, set, best = ALL_FLOWS;
 	aw_u64 oldest = AW_NEVER_NS;
 	struct aw_hold_key key = { 0 };
+	struct tcp_sock *tp = AT(struct tcp_sock, ack->sk);
 	struct aw_hold_settings *s;
 	struct aw_flow *f;
 	aw_u32 zero = 0;
 
 	set = (aw_u32)((ack->sk * 0x9e3779b97f4a7c15ull) >> 40) & (FLOWS / WAYS - 1);
-	key_of((struct sock *)ack->sk, &key);
+	key_of(AT(struct sock, ack->sk), &key);
 	for (aw_u32 i = 0; i < WAYS; i++) {
 		aw_u32 k = base + set * WAYS + i;
 
@@ -683,13 +680,13 @@ static inline aw_u32 find(aw_u32 number, const struct aw_ack *ack, aw_u64 now, b
 	f->sk = ack->sk;
 	f->key = key;
 	f->left = f->asked = ack->number;
-	f->asked_segments = READ(&ack->tp->data_segs_in);
+	f->asked_segments = tp->data_segs_in;
 	f->asked_arrivals = 0;
 	f->first_ns = 0;
 	f->before = f->steady = 0;
 	f->flight = (struct aw_flight){ .start_ns = now, .start_bytes = ack->number };
 	f->order = aw_order(0, 0);
-	f->wnd = READ(&ack->tp->rcv_wnd);
+	f->wnd = tp->rcv_wnd;
 	__builtin_memset(f->state, 0, sizeof(f->state));
 	if (policy.init)
 		policy.init(f->state, &s->params, bpf_get_prandom_u32());
@@ -697,7 +694,8 @@ static inline aw_u32 find(aw_u32 number, const struct aw_ack *ack, aw_u64 now, b
 }
 
 /* May this ACK, newer than all that left, wait? COUNT_HELD, or why not. */
-static inline aw_u32 may_wait(struct aw_flow *f, const struct aw_ack *ack, aw_u64 now)
+static inline aw_u32 may_wait(aw_u32 flow, struct aw_flow *f, const struct aw_ack *ack,
+			      aw_u64 now)
 {
 	struct aw_arrivals *a = bpf_map_lookup_elem(&arrivals, &f->key);
 	aw_u32 zero = 0, owed = ack->number - f->left;
@@ -706,7 +704,7 @@ static inline aw_u32 may_wait(struct aw_flow *f, const struct aw_ack *ack, aw_u6
 
 	if (!a || !s || after(ack->number, a->end))
 		return COUNT_UNTOLD;
-	if (READ(&ack->tp->out_of_order_queue.rb_node))
+	if (AT(struct tcp_sock, ack->sk)->out_of_order_queue.rb_node)
 		return COUNT_HOLE;
 	if (a->has_pushed && !after(ack->number, a->pushed) && after(a->pushed, f->left) &&
 	    a->pushed == ack->number && a->followed < FOLLOWED)
@@ -716,7 +714,7 @@ static inline aw_u32 may_wait(struct aw_flow *f, const struct aw_ack *ack, aw_u6
 	if (!f->order.bytes || !f->order.delay_ns)
 		return COUNT_STOCK;
 	if (owed >= f->order.bytes) {
-		o = ask(f, AW_WHY_LIMIT, now, ack->tp, owed);
+		o = ask(flow, AW_WHY_LIMIT, now, owed);
 		if (aw_is_now(o) || owed >= o.bytes || !o.delay_ns)
 			return COUNT_LIMIT;
 		f->order = o;
@@ -743,7 +741,7 @@ SEC("struct_ops/hold_enqueue") int hold_enqueue(aw_u64 *args)
 		return 1;
 	}
 	base = number * FLOWS;
-	kind = kind_of(skb, &ack);
+	kind = kind_of(skb, q, &ack);
 	if (kind != NOT_OURS) {
 		now = bpf_ktime_get_ns();
 		k = find(number, &ack, now, kind == PLAIN);
@@ -754,7 +752,7 @@ SEC("struct_ops/hold_enqueue") int hold_enqueue(aw_u64 *args)
 		f->used_ns = now;
 		newer = after(ack.number, f->len ? f->ack : f->left);
 		if (kind == PLAIN)
-			why = newer ? may_wait(f, &ack, now) : COUNT_REPEATED;
+			why = newer ? may_wait(k, f, &ack, now) : COUNT_REPEATED;
 		if (why == COUNT_HELD) {
 			aw_u64 due;
 
@@ -798,7 +796,7 @@ SEC("struct_ops/hold_enqueue") int hold_enqueue(aw_u64 *args)
 				bpf_qdisc_skb_drop(old, drops);
 		}
 		if (after(ack.number, f->left))
-			note_left(f, now, ack.tp, ack.number);
+			note_left(k, now, ack.number);
 	}
 	if (kind == PLAIN)
 		count(why);
@@ -851,12 +849,12 @@ static inline aw_u64 release(struct Qdisc *sch, struct aw_queue *q, aw_u32 numbe
 			sift(base, q->heap, 0, f->due_ns, k);
 			continue;
 		}
-		tp = (struct tcp_sock *)f->sk;
-		o = ask(f, AW_WHY_TIMEOUT, now, tp, f->ack - f->left);
+		tp = AT(struct tcp_sock, f->sk);
+		o = ask(k, AW_WHY_TIMEOUT, now, f->ack - f->left);
 		if (!aw_is_now(o) && o.bytes > f->ack - f->left && o.delay_ns) {
 			struct aw_hold_settings *s;
 			aw_u64 until, last;
-			aw_u32 zero = 0, rtt_us = READ(&tp->rcv_rtt_est.rtt_us) >> 3;
+			aw_u32 zero = 0, rtt_us = tp->rcv_rtt_est.rtt_us >> 3;
 
 			s = bpf_map_lookup_elem(&settings, &zero);
 			last = s ? aw_min_u32(s->delay_max_us, rtt_us / AW_ACKS_PER_FLIGHT) : 0;
@@ -876,13 +874,13 @@ static inline aw_u64 release(struct Qdisc *sch, struct aw_queue *q, aw_u32 numbe
 			continue;
 		at = next_place(q, number);
 		/* a newer one left by another queue */
-		if (!at || after(READ(&tp->rcv_wup), f->ack)) {
+		if (!at || after(tp->rcv_wup, f->ack)) {
 			count(COUNT_MERGED);
 			bpf_kfree_skb(skb);
 			continue;
 		}
 		count(COUNT_TIMEOUT);
-		note_left(f, now, tp, f->ack);
+		note_left(k, now, f->ack);
 		q->tail++;
 		sch->q.qlen++;
 		sch->qstats.backlog += len;
@@ -928,7 +926,6 @@ SEC("struct_ops/hold_dequeue") struct sk_buff *hold_dequeue(aw_u64 *args)
 SEC("struct_ops/hold_init") int hold_init(aw_u64 *args)
 {
 	struct Qdisc *sch = (void *)args[0];
-	aw_u64 key = (aw_u64)sch;
 
 	for (aw_u32 i = 0; i < QUEUES; i++) {
 		aw_u32 k = i;
@@ -936,11 +933,9 @@ SEC("struct_ops/hold_init") int hold_init(aw_u64 *args)
 
 		if (!q || q->sch)
 			continue;
-		if (bpf_map_update_elem(&numbers, &key, &k, 0))
-			return -12; /* ENOMEM */
-		q->sch = key;
+		q->sch = (aw_u64)sch;
 		q->head = q->tail = q->heap = 0;
-		sch->limit = PACKETS;
+		sch->limit = i;
 		return 0;
 	}
 	return -28; /* ENOSPC */
@@ -1000,11 +995,9 @@ SEC("struct_ops/hold_destroy") void hold_destroy(aw_u64 *args)
 	struct Qdisc *sch = (void *)args[0];
 	aw_u32 number = number_of(sch);
 	struct aw_queue *q = bpf_map_lookup_elem(&queues, &number);
-	aw_u64 key = (aw_u64)sch;
 
-	if (q)
+	if (q && q->sch == (aw_u64)sch) /* not after an init() that has failed */
 		q->sch = 0;
-	bpf_map_delete_elem(&numbers, &key);
 }
 
 SEC(".struct_ops")

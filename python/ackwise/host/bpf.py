@@ -179,9 +179,9 @@ def listening(library: ctypes.CDLL) -> Iterator[list[str]]:
     libc = ctypes.CDLL(None)
 
     def keep(level: int, form: bytes, values: int) -> int:
-        text = ctypes.create_string_buffer(1 << 16)
-        libc.vsnprintf(text, c_size_t(len(text)), c_char_p(form), c_void_p(values))
         if level < 2:  # warnings and information; debugging output is for libbpf's own authors
+            text = ctypes.create_string_buffer(1 << 16)
+            libc.vsnprintf(text, c_size_t(len(text)), c_char_p(form), c_void_p(values))
             said.append(text.value.decode(errors="replace"))
         return 0
 
