@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from ackwise.errors import RunError
 from ackwise.host import mib, programs
@@ -23,6 +24,8 @@ from ackwise.roads import choice
 from ackwise.roads.choice import Choice
 from ackwise.roads.road import Applied, Refused, Road, Wanted
 from ackwise.roads.state import Keeper, Record
+
+T = TypeVar("T")
 
 LOOK_S = 1.0
 _SILENT_SEGMENTS, _SILENT_LOOKS = 20, 2
@@ -119,20 +122,29 @@ def run(
                 keeper.write(replace(record, counters=applied.counters() | of_host))
 
 
-def run_best(
-    found: Choice, wanted: Wanted, keeper: Keeper, *, ready: Callable[[Choice, list[str]], None]
-) -> None:
-    """`run` by the best road that the kernel does not refuse; the last refusal, where it refuses
+def unrefused(found: Choice, act: Callable[[Choice], T]) -> tuple[Choice, T]:
+    """Acts by the best road that the kernel does not refuse; the last refusal, where it refuses
     all."""
     while True:
         assert found.road is not None
         try:
-            run(found.road, wanted, keeper, ready=partial(ready, found))
-            return
+            return found, act(found)
         except Refused as problem:
             found = found.without(found.road, str(problem))
             if found.road is None:
                 raise
+
+
+def run_best(
+    found: Choice, wanted: Wanted, keeper: Keeper, *, ready: Callable[[Choice, list[str]], None]
+) -> None:
+    """`run` by the best road that the kernel does not refuse."""
+
+    def act(by: Choice) -> None:
+        assert by.road is not None
+        run(by.road, wanted, keeper, ready=partial(ready, by))
+
+    unrefused(found, act)
 
 
 def stop(keeper: Keeper) -> list[str]:

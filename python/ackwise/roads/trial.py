@@ -86,21 +86,27 @@ def run(
     with keeper.lock():
         choice.sweep()
         found: dict[bool, list[Measured]] = {False: [], True: []}
-        road = _road(wanted)
+        chosen = _chosen(wanted)
         _once(words, None, wanted, keeper, user)  # fills caches, also the kernel's of paths
         for policy in order(pairs):
-            one = _once(words, road if policy else None, wanted, keeper, user)
+            if policy:
+                chosen, one = session.unrefused(
+                    chosen, lambda by: _once(words, by.road, wanted, keeper, user)
+                )
+            else:
+                one = _once(words, None, wanted, keeper, user)
             found[policy].append(one)
             progress(policy, one)
-    return Trial(road, found[False], found[True])
+    assert chosen.road is not None
+    return Trial(chosen.road, found[False], found[True])
 
 
-def _road(wanted: Wanted) -> Road:
-    """The best road that can tell a cgroup from the rest, else the best one."""
+def _chosen(wanted: Wanted) -> choice.Choice:
+    """By the best road that can tell a cgroup from the rest, else by the best one."""
     for one in (replace(wanted, cgroup=cgroups.root()), wanted):
         found = choice.choose(one)
         if found.road:
-            return found.road
+            return found
     raise RunError("\n".join(["try: no road carries this policy on this kernel", *found.others]))
 
 

@@ -4,7 +4,9 @@ of files."""
 
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 from conftest import Ackwise
@@ -14,7 +16,7 @@ from ackwise.errors import RunError
 from ackwise.host import bpf, cgroups, holding, rights, tcp_acks
 from ackwise.plans import policy
 from ackwise.plans.policy import PolicyChoice
-from ackwise.roads import choice, session
+from ackwise.roads import choice, session, trial
 from ackwise.roads.choice import Choice
 from ackwise.roads.delay import Delay
 from ackwise.roads.discipline import Discipline
@@ -223,6 +225,40 @@ def test_a_key_that_is_not_enrolled_leads_to_the_next_road(
     assert one.road is stub
     assert "mokutil --import" in why_not(one, "kernel module")
     assert stub.done == ["prepare every", "begin", "end"]
+    assert keeper.read() is None
+
+
+class Undivided(Stub):
+    """A road that cannot tell a cgroup from the rest, as the module's."""
+
+    def fit(self, wanted: Wanted) -> Fit:
+        return Fit(not wanted.cgroup, "it acts on everything")
+
+
+def test_a_trial_goes_by_the_next_road_too(
+    boot: Boot, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = boot("6.12.48+deb13-amd64", b"\0tcp_sock\0", module=True)
+    kernel.refuses = "modprobe: ERROR: could not insert 'ackwise': Key was rejected by service"
+    stub = Undivided()
+    monkeypatch.setattr(choice, "choose", partial(choice.choose, roads=(kernel.road, stub)))
+    monkeypatch.setattr(choice, "sweep", list)
+    by: list[str] = []
+
+    def once(_words: object, road: Road | None, wanted: Wanted, *_: object) -> trial.Measured:
+        by.append(road.name if road else "stock")
+        if road:
+            with session.in_force(road, road.prepare(wanted), wanted, keeper):
+                pass
+        return cast(trial.Measured, object())
+
+    monkeypatch.setattr(trial, "_once", once)
+    made = trial.run(["true"], Wanted(policy.parse("every", "test")), 2, keeper)
+    assert made.road is stub
+    # once uncounted; then the refused road is not tried again
+    assert by == ["stock", "stock", "kernel module", "stub", "stub", "stock"]
+    assert [len(made.stock), len(made.policy)] == [2, 2]
+    assert stub.done == ["prepare every", "begin", "end"] * 2
     assert keeper.read() is None
 
 
