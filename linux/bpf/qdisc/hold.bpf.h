@@ -8,7 +8,7 @@
  *	#define aw_policy_NAME static policy
  *	#include "../../../core/policy/NAME.c"
  *
- *	segment -> arrives() notes what came -> TCP -> enqueue() -+-> ring -> device
+ *	segment -> arrives() notes what came -> TCP -> enqueue() -+-> lanes -> device
  *	                                             plain ACK v  ^
  *	                                                  held ---+ limit, time, or a
  *	                                                            packet that may not wait
@@ -19,7 +19,11 @@
  * held while the sender's flight grows: in slow start, HyStart counts ACKs.
  *
  * Fail-safe: an ACK waits only if arrives() has seen the data.  Its link belongs to the
- * loader; if that dies, the discipline is a FIFO.
+ * loader; if that dies, nothing is held.
+ *
+ * What leaves is scheduled by flow: deficit round robin over lanes, each of a socket,
+ * and what was idle goes first, as in fq and fq_codel [M. Shreedhar, G. Varghese,
+ * "Efficient fair queueing using deficit round robin"; RFC 8290, 4.2].
  *
  * Locks: a discipline's own lock guards its part of each map.  arrives() runs without:
  * it writes only arrivals.
@@ -102,6 +106,7 @@ struct sk_buff {
 	struct sock *sk;
 	char cb[48];
 	unsigned int len;
+	aw_u32 hash;
 	aw_u16 transport_header;
 	unsigned char *head, *data;
 };
@@ -153,16 +158,20 @@ struct Qdisc_ops {
 
 #define QUEUES 64 /* disciplines at a time: one for each queue of a device */
 #define FLOWS 4096 /* connections that hold or held an ACK, in each */
-#define RING 8192 /* packets in each; more than PACKETS + FLOWS */
+#define PLACES 8192 /* for packets in each; more than PACKETS + FLOWS */
+#define LANES 1024 /* of packets that leave, in each */
+#define QUANTUM_BYTES 3028 /* two frames, as fq has it */
+#define TURNS 64 /* looked at in one dequeue(), at most */
 #define PACKETS 1000 /* that a device's txqueuelen would be */
 #define ALL_FLOWS (QUEUES * FLOWS)
-#define ALL_PLACES (QUEUES * RING)
+#define ALL_PLACES (QUEUES * PLACES)
+#define ALL_LANES (QUEUES * LANES)
 #define WAYS 4
 #define FOLLOWED 8
 #define SOON 16 /* of the heap, looked at in one dequeue() */
 #define HEAP_DEPTH 13
 
-_Static_assert(RING > PACKETS + FLOWS, "a held ACK always finds room");
+_Static_assert(PLACES > PACKETS + FLOWS, "a held ACK always finds room");
 
 /* What became of ACKs; python/ackwise/host/holding.py has the names. */
 enum aw_hold_count {
@@ -226,16 +235,32 @@ struct aw_flow {
 	aw_u64 state[AW_STATE_MAX_BYTES / 8];
 };
 
+/* Places and lanes are named from 1, so that 0 is none. */
+struct aw_list {
+	aw_u32 first, last;
+};
+
 struct aw_queue {
 	aw_u64 sch; /* 0: free */
 	aw_u64 sk;  /* of the packet that comes */
-	aw_u32 head, tail;
+	aw_u32 packets; /* in places */
+	aw_u32 used;    /* places, since it was empty */
+	aw_u32 free;    /* of those, the first that is free again */
+	struct aw_list fresh, served; /* lanes that were idle; that had a turn */
 	aw_u32 heap; /* entries */
 };
 
-struct aw_ringed {
+struct aw_place {
 	packet KPTR *skb;
 	aw_u32 len;
+	aw_u32 next; /* in its lane, or free */
+};
+
+struct aw_lane {
+	struct aw_list packets;
+	aw_u32 next;
+	int deficit_bytes;
+	aw_u8 listed;
 };
 
 struct aw_due {
@@ -257,7 +282,8 @@ MAP(arrivals, BPF_MAP_TYPE_LRU_HASH, struct aw_hold_key, struct aw_arrivals, 655
 /* the loader makes these as large as its queues ask for */
 MAP(queues, BPF_MAP_TYPE_ARRAY, aw_u32, struct aw_queue, QUEUES);
 MAP(flows, BPF_MAP_TYPE_ARRAY, aw_u32, struct aw_flow, ALL_FLOWS);
-MAP(ring, BPF_MAP_TYPE_ARRAY, aw_u32, struct aw_ringed, ALL_PLACES);
+MAP(places, BPF_MAP_TYPE_ARRAY, aw_u32, struct aw_place, ALL_PLACES);
+MAP(lanes, BPF_MAP_TYPE_ARRAY, aw_u32, struct aw_lane, ALL_LANES);
 MAP(heap, BPF_MAP_TYPE_ARRAY, aw_u32, struct aw_due, ALL_FLOWS);
 
 static const struct aw_policy policy;
@@ -555,6 +581,120 @@ __attribute__((noinline)) int note_left(aw_u32 flow, aw_u64 now, aw_u32 ack)
 	return 0;
 }
 
+/* What leaves. */
+
+static inline struct aw_place *place_at(aw_u32 number, aw_u32 place)
+{
+	aw_u32 k = number * PLACES + place - 1;
+
+	return place ? bpf_map_lookup_elem(&places, &k) : NULL;
+}
+
+static inline struct aw_lane *lane_at(aw_u32 number, aw_u32 lane)
+{
+	aw_u32 k = number * LANES + lane - 1;
+
+	return lane ? bpf_map_lookup_elem(&lanes, &k) : NULL;
+}
+
+/* The lane of a socket, or of a flow's hash. */
+static inline aw_u32 lane_of(aw_u64 key)
+{
+	return ((aw_u32)((key * 0x9e3779b97f4a7c15ull) >> 40) & (LANES - 1)) + 1;
+}
+
+static inline void list_lane(struct aw_list *list, aw_u32 number, aw_u32 lane)
+{
+	struct aw_lane *l = lane_at(number, lane), *last = lane_at(number, list->last);
+
+	if (l)
+		l->next = 0;
+	if (last)
+		last->next = lane;
+	else
+		list->first = lane;
+	list->last = lane;
+}
+
+/* A place at the end of a lane, which has the packet's bytes already; 0: none. Not
+ * inlined: verified once. */
+__attribute__((noinline)) aw_u32 append(aw_u32 number, aw_u32 lane, aw_u32 len)
+{
+	struct aw_queue *q = bpf_map_lookup_elem(&queues, &number);
+	struct aw_lane *l = lane_at(number, lane);
+	struct aw_place *at, *last;
+	aw_u32 place;
+
+	if (!q || !l)
+		return 0;
+	place = q->free;
+	if (!place && q->used < PLACES)
+		place = ++q->used;
+	at = place_at(number, place);
+	if (!at)
+		return 0;
+	if (q->free)
+		q->free = at->next;
+	at->len = len;
+	at->next = 0;
+	last = place_at(number, l->packets.last);
+	if (last)
+		last->next = place;
+	else
+		l->packets.first = place;
+	l->packets.last = place;
+	q->packets++;
+	if (!l->listed) {
+		l->listed = 1;
+		l->deficit_bytes = QUANTUM_BYTES;
+		list_lane(&q->fresh, number, lane);
+	}
+	return place;
+}
+
+/* The place of the packet whose turn it is, which is free now; 0: none. */
+__attribute__((noinline)) aw_u32 next_out(aw_u32 number)
+{
+	struct aw_queue *q = bpf_map_lookup_elem(&queues, &number);
+
+	if (!q)
+		return 0;
+	for (aw_u32 turn = 0; turn < TURNS; turn++) {
+		bool fresh = q->fresh.first;
+		struct aw_list *list = fresh ? &q->fresh : &q->served;
+		aw_u32 lane = list->first, place;
+		struct aw_lane *l = lane_at(number, lane);
+		struct aw_place *at;
+
+		if (!l)
+			return 0;
+		place = l->packets.first;
+		at = place_at(number, place);
+		/* the last turn is for whoever has it: a large packet may owe many */
+		if (at && (l->deficit_bytes > 0 || turn == TURNS - 1)) {
+			l->deficit_bytes -= at->len;
+			l->packets.first = at->next;
+			if (!at->next)
+				l->packets.last = 0;
+			at->next = q->free;
+			q->free = place;
+			q->packets--;
+			return place;
+		}
+		list->first = l->next;
+		if (!l->next)
+			list->last = 0;
+		if (at)
+			l->deficit_bytes += QUANTUM_BYTES;
+		/* an empty one waits for a turn of the others, or it would always be fresh */
+		if (at || (fresh && q->served.first))
+			list_lane(&q->served, number, lane);
+		else
+			l->listed = 0;
+	}
+	return 0;
+}
+
 /* Packets. */
 
 static inline aw_u32 bytes_of(const struct sk_buff *skb)
@@ -566,13 +706,6 @@ static inline aw_u32 bytes_of(const struct sk_buff *skb)
 static inline aw_u32 number_of(const struct Qdisc *sch)
 {
 	return sch->limit;
-}
-
-static inline struct aw_ringed *next_place(struct aw_queue *q, aw_u32 number)
-{
-	aw_u32 k = number * RING + (q->tail & (RING - 1));
-
-	return q->tail - q->head < RING ? bpf_map_lookup_elem(&ring, &k) : NULL;
 }
 
 /* Takes a held ACK out; the caller owns it, and counts it in the queue no more. */
@@ -597,8 +730,7 @@ struct aw_ack {
 };
 
 /* Is it of a TCP connection of this host, and a plain ACK? */
-static inline enum aw_hold_kind kind_of(struct sk_buff *skb, struct aw_queue *q,
-					struct aw_ack *ack)
+static inline enum aw_hold_kind kind_of(struct sk_buff *skb, struct aw_ack *ack)
 {
 	struct sock *sk = skb->sk;
 	aw_u8 t[24];
@@ -613,9 +745,6 @@ static inline enum aw_hold_kind kind_of(struct sk_buff *skb, struct aw_queue *q,
 	data = (aw_u64)skb->data;
 	if (bpf_probe_read_kernel(t, sizeof(t), (void *)at))
 		return NOT_OURS;
-	/* what comes from a map is a number to the verifier */
-	*(volatile aw_u64 *)&q->sk = (aw_u64)sk;
-	ack->sk = *(volatile aw_u64 *)&q->sk;
 	ack->number = be32(t + 8);
 	ack->marks = t[13] & 0x40;
 	options = (t[12] >> 4) * 4 - 20;
@@ -730,9 +859,10 @@ SEC("struct_ops/hold_enqueue") int hold_enqueue(aw_u64 *args)
 	aw_u32 number = number_of(sch), len = bytes_of(skb), k = ALL_FLOWS, base, why;
 	enum aw_hold_kind kind;
 	struct aw_ack ack = { 0 };
-	struct aw_ringed *at;
+	struct aw_place *at;
 	struct aw_flow *f = NULL;
 	struct aw_queue *q = bpf_map_lookup_elem(&queues, &number);
+	aw_u32 lane;
 	aw_u64 now;
 	bool newer;
 
@@ -741,7 +871,11 @@ SEC("struct_ops/hold_enqueue") int hold_enqueue(aw_u64 *args)
 		return 1;
 	}
 	base = number * FLOWS;
-	kind = kind_of(skb, q, &ack);
+	/* what comes from a map is a number to the verifier */
+	*(volatile aw_u64 *)&q->sk = (aw_u64)skb->sk;
+	ack.sk = *(volatile aw_u64 *)&q->sk;
+	lane = lane_of(ack.sk ? ack.sk : skb->hash);
+	kind = kind_of(skb, &ack);
 	if (kind != NOT_OURS) {
 		now = bpf_ktime_get_ns();
 		k = find(number, &ack, now, kind == PLAIN);
@@ -782,12 +916,12 @@ SEC("struct_ops/hold_enqueue") int hold_enqueue(aw_u64 *args)
 			aw_u32 held = f->len;
 
 			old = take(sch, f);
-			at = newer && !ack.marks ? NULL : next_place(q, number);
+			at = newer && !ack.marks ?
+				     NULL :
+				     place_at(number, append(number, lane, held));
 			if (old && at) {
-				q->tail++;
 				sch->q.qlen++;
 				sch->qstats.backlog += held;
-				at->len = held;
 				old = bpf_kptr_xchg(&at->skb, old);
 			} else {
 				count(COUNT_MERGED);
@@ -800,16 +934,14 @@ SEC("struct_ops/hold_enqueue") int hold_enqueue(aw_u64 *args)
 	}
 	if (kind == PLAIN)
 		count(why);
-	at = q->tail - q->head < PACKETS + (kind == PLAIN ? FLOWS : 0) ?
-		     next_place(q, number) : NULL;
+	at = q->packets < PACKETS + (kind == PLAIN ? FLOWS : 0) ?
+		     place_at(number, append(number, lane, len)) : NULL;
 	if (!at) {
 		count(COUNT_DROPPED);
 		sch->qstats.drops++;
 		bpf_qdisc_skb_drop(skb, drops);
 		return 1;
 	}
-	q->tail++;
-	at->len = len;
 	sch->q.qlen++;
 	sch->qstats.backlog += len;
 	old = bpf_kptr_xchg(&at->skb, skb);
@@ -818,7 +950,7 @@ SEC("struct_ops/hold_enqueue") int hold_enqueue(aw_u64 *args)
 	return 0;
 }
 
-/* Moves ACKs whose time is up into the ring; when the next one is due, 0: none. */
+/* Moves ACKs whose time is up into their lanes; when the next one is due, 0: none. */
 static inline aw_u64 release(struct Qdisc *sch, struct aw_queue *q, aw_u32 number)
 {
 	aw_u32 base = number * FLOWS;
@@ -826,7 +958,7 @@ static inline aw_u64 release(struct Qdisc *sch, struct aw_queue *q, aw_u32 numbe
 
 	for (aw_u32 i = 0; i < SOON && q->heap; i++) {
 		struct aw_due *d = due_at(base, 0);
-		struct aw_ringed *at;
+		struct aw_place *at;
 		struct aw_flow *f;
 		struct sk_buff *skb;
 		struct tcp_sock *tp;
@@ -872,19 +1004,19 @@ static inline aw_u64 release(struct Qdisc *sch, struct aw_queue *q, aw_u32 numbe
 		skb = take(sch, f);
 		if (!skb)
 			continue;
-		at = next_place(q, number);
 		/* a newer one left by another queue */
-		if (!at || after(tp->rcv_wup, f->ack)) {
+		at = after(tp->rcv_wup, f->ack) ?
+			     NULL :
+			     place_at(number, append(number, lane_of(f->sk), len));
+		if (!at) {
 			count(COUNT_MERGED);
 			bpf_kfree_skb(skb);
 			continue;
 		}
 		count(COUNT_TIMEOUT);
 		note_left(k, now, f->ack);
-		q->tail++;
 		sch->q.qlen++;
 		sch->qstats.backlog += len;
-		at->len = len;
 		skb = bpf_kptr_xchg(&at->skb, skb);
 		if (skb)
 			bpf_kfree_skb(skb);
@@ -895,21 +1027,17 @@ static inline aw_u64 release(struct Qdisc *sch, struct aw_queue *q, aw_u32 numbe
 SEC("struct_ops/hold_dequeue") struct sk_buff *hold_dequeue(aw_u64 *args)
 {
 	struct Qdisc *sch = (void *)args[0];
-	aw_u32 number = number_of(sch), k;
+	aw_u32 number = number_of(sch);
 	struct aw_queue *q = bpf_map_lookup_elem(&queues, &number);
-	struct aw_ringed *at;
+	struct aw_place *at;
 	struct sk_buff *skb;
 	aw_u64 next;
 
 	if (!q || number >= QUEUES)
 		return NULL;
 	next = release(sch, q, number);
-	if (q->head != q->tail) {
-		k = number * RING + (q->head & (RING - 1));
-		at = bpf_map_lookup_elem(&ring, &k);
-		if (!at)
-			return NULL;
-		q->head++;
+	at = place_at(number, next_out(number));
+	if (at) {
 		skb = bpf_kptr_xchg(&at->skb, NULL);
 		if (!skb)
 			return NULL;
@@ -923,6 +1051,12 @@ SEC("struct_ops/hold_dequeue") struct sk_buff *hold_dequeue(aw_u64 *args)
 	return NULL;
 }
 
+static inline void clear(struct aw_queue *q)
+{
+	q->packets = q->used = q->free = q->heap = 0;
+	q->fresh = q->served = (struct aw_list){ 0 };
+}
+
 SEC("struct_ops/hold_init") int hold_init(aw_u64 *args)
 {
 	struct Qdisc *sch = (void *)args[0];
@@ -934,7 +1068,7 @@ SEC("struct_ops/hold_init") int hold_init(aw_u64 *args)
 		if (!q || q->sch)
 			continue;
 		q->sch = (aw_u64)sch;
-		q->head = q->tail = q->heap = 0;
+		clear(q);
 		sch->limit = i;
 		return 0;
 	}
@@ -959,8 +1093,7 @@ static long empty_flow(aw_u32 i, aw_u32 *number)
 
 static long empty_place(aw_u32 i, aw_u32 *number)
 {
-	aw_u32 k = *number * RING + i;
-	struct aw_ringed *at = bpf_map_lookup_elem(&ring, &k);
+	struct aw_place *at = place_at(*number, i + 1);
 	struct sk_buff *skb;
 
 	if (!at)
@@ -968,6 +1101,15 @@ static long empty_place(aw_u32 i, aw_u32 *number)
 	skb = bpf_kptr_xchg(&at->skb, NULL);
 	if (skb)
 		bpf_kfree_skb(skb);
+	return 0;
+}
+
+static long empty_lane(aw_u32 i, aw_u32 *number)
+{
+	struct aw_lane *l = lane_at(*number, i + 1);
+
+	if (l)
+		*l = (struct aw_lane){ 0 };
 	return 0;
 }
 
@@ -979,8 +1121,9 @@ static inline void empty(struct Qdisc *sch)
 	if (!q || number >= QUEUES)
 		return;
 	bpf_loop(FLOWS, empty_flow, &number, 0);
-	bpf_loop(RING, empty_place, &number, 0);
-	q->head = q->tail = q->heap = 0;
+	bpf_loop(PLACES, empty_place, &number, 0);
+	bpf_loop(LANES, empty_lane, &number, 0);
+	clear(q);
 	sch->q.qlen = 0;
 	sch->qstats.backlog = 0;
 }

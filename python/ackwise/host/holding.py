@@ -28,7 +28,7 @@ COUNTS = (
 SETTLED_ROUNDS = 4
 DELAY_MAX_US = 40_000  # as long as Linux itself delays an ACK at least (TCP_DELACK_MIN)
 QUEUES_MAX = 64  # QUEUES of linux/bpf/qdisc/hold.bpf.h
-_SIZED = (b"queues", b"flows", b"ring", b"heap")  # maps that are sized by the number of queues
+_SIZED = (b"queues", b"flows", b"places", b"lanes", b"heap")  # maps, by the number of queues
 _SETTINGS = struct.Struct("=8I2I")
 _REPLACE = 0x400 | 0x100  # NLM_F_CREATE | NLM_F_REPLACE
 _MQ_HANDLE = 0xACC
