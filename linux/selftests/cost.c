@@ -398,13 +398,14 @@ int main(int argc, char **argv)
 		{ "order-8", "" },
 	};
 	bool brief = argc > 1 && !strcmp(argv[1], "brief");
-	bool ordered = !access("/proc/sys/net/ipv4/tcp_ack_policy", F_OK);
+	bool ordered;
 	unsigned int i, k;
 
 	puts(""); /* the firmware leaves a line without its end */
 	mkdir("/proc", 0755);
 	mount("proc", "/proc", "proc", 0, NULL);
 	device();
+	ordered = !access("/proc/sys/net/ipv4/tcp_ack_policy", F_OK);
 	for (i = 0; i < 2; i++)
 		measure(ends[i], "none", NULL);
 	/* stock's are counted, too: a later connection may cost more or less */
