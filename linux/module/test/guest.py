@@ -5,6 +5,7 @@ guest.py MODULE count CASE ...                    ACKs for 2000 segments
 guest.py MODULE link MBIT,RTT_MS,QUEUE SECONDS ROUNDS CASE ...
                                                   goodput, ACKs, retransmissions, lone messages
 guest.py MODULE unload TRANSFERS POLICY           module removed half way, and what is left
+guest.py MODULE old POLICY                        a segment that comes again while data waits
 guest.py MODULE cycles TIMES POLICY               loaded and removed under traffic
 guest.py MODULE run COMMAND                       `COMMAND run adaptive` until Ctrl-C
 
@@ -287,6 +288,36 @@ def unload(case: Case, transfers: int) -> None:
     )
 
 
+def acknowledged_ms(sender: socket.socket, receiver: socket.socket) -> float:
+    """Until a lone message is acknowledged."""
+    receiver.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)  # as if it answered
+    begun = time.monotonic()
+    sender.send(bytes(MESSAGE_BYTES))
+    while waiting([sender]):
+        time.sleep(0.001)
+    return (time.monotonic() - begun) * 1000
+
+
+def old(case: Case) -> None:
+    """A message comes twice, and the next once."""
+    listener = socket.create_server(("10.0.1.1", 0))
+    with case:
+        with inside("s"):
+            sender = socket.create_connection(listener.getsockname())
+        receiver, _ = listener.accept()
+        do("tc -n r qdisc replace dev d1 root netem duplicate 100%")
+        twice = acknowledged_ms(sender, receiver)
+        do("tc -n r qdisc replace dev d1 root pfifo limit 1000")
+        once = acknowledged_ms(sender, receiver)
+        print(
+            f"RESULT {case.case}: {twice:.0f} ms for a message that came twice, "
+            f"{once:.0f} ms for the next; {counted()}",
+            flush=True,
+        )
+        sender.close()
+        receiver.close()
+
+
 def cycles(case: Case, times: int) -> None:
     stop = [False]
     with transfer() as (sender, got):
@@ -350,6 +381,9 @@ def main() -> None:
     elif what == "unload":
         set_up(100, 10, 40000)
         unload(Case(module, words[1]), int(words[0]))
+    elif what == "old":
+        set_up(100, 10, 1000)
+        old(Case(module, words[0]))
     elif what == "run":
         set_up(100, 10, 1000)
         run(module, words)
