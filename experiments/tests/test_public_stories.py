@@ -28,6 +28,7 @@ from ackwise_experiments.stories.told import (
 )
 
 ACK, PSH, SYN, FIN = 0x10, 0x08, 0x02, 0x01
+needs_nginx = pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed")
 
 
 def _sum(data: bytes) -> int:
@@ -322,6 +323,7 @@ def test_totals_show_no_verdict_unless_asked(
 
 
 @needs_root
+@needs_nginx
 @pytest.mark.slow
 @pytest.mark.real_time
 def test_a_stripped_window_scale_is_rebuilt_and_judged(tmp_path: Path) -> None:
@@ -346,6 +348,7 @@ def test_a_stripped_window_scale_is_rebuilt_and_judged(tmp_path: Path) -> None:
 
 
 @needs_root
+@needs_nginx
 @pytest.mark.slow
 @pytest.mark.real_time
 def test_packets_of_64_kb_are_captured_at_the_sender_and_cut_on_the_path(tmp_path: Path) -> None:
