@@ -14,6 +14,7 @@ from ackwise.host import programs
 from ackwise.lab.device import INSTRUCTION_NS
 from ackwise.lab.target import DEVICES
 from ackwise_experiments import documents
+from ackwise_experiments.device.cost import SEGMENT_BYTES
 
 MACHINES = tuple(DEVICES)
 PLANS = (*device_costs.MEASURED, *device_costs.SHOWN)
@@ -195,7 +196,7 @@ def test_a_saturated_machine_of_the_simulator_spends_what_the_costs_add_up_to() 
     result = device_costs.simulate(plan, "x86")
     group = result["groups"][0]
     segments, acks = group["segments_received"], group["acks_sent"]
-    kib = segments * device_costs.SEGMENT_BYTES / 1024
+    kib = segments * SEGMENT_BYTES / 1024
     expected = (
         segments * (costs.segment_sent + costs.segment_received)
         + acks * (costs.ack_sent + costs.ack_received + 2 * costs.policy)
