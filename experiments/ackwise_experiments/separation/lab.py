@@ -72,5 +72,5 @@ EXPERIMENT = Experiment(
     "what cost?",
     run=run,
     band=band,
-    minutes=1,
+    minutes=15,
 )
