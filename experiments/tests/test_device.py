@@ -232,6 +232,8 @@ def test_the_baseline_sends_the_acks_it_is_named_for_though_its_reader_is_busy()
     steps = device.Prepared(documents.read(made), "link x", "workload x", KERNEL, load).steps
     for host in ("client", "server"):
         assert f"write {host} /proc/sys/net/ipv4/tcp_backlog_ack_defer 0" in steps
+    (flow,) = [step for step in steps if step.startswith("flow ")]
+    assert " steady-window=" in flow
 
 
 # --- two machines ---------------------------------------------------------------------------------

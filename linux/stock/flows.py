@@ -25,6 +25,7 @@ from pathlib import Path
 
 from cost import DEVICE, HOST, held, usual
 from measure import do, inside
+from report import exceeded_by
 
 DISCIPLINES = ("pfifo_fast", "fq_codel", "fq")
 POLICY = "adaptive"
@@ -151,8 +152,7 @@ def measured(discipline: str, bulk: int) -> Row:
     time.sleep(0.5)
     asking.close()
     listener.close()
-    took.sort()
-    return Row(discipline, bulk, took[len(took) // 2], took[-(-len(took) * 99 // 100) - 1], rate)
+    return Row(discipline, bulk, exceeded_by(50, took), exceeded_by(1, took), rate)
 
 
 def main() -> None:

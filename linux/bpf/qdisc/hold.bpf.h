@@ -301,6 +301,12 @@ static inline bool after(aw_u32 a, aw_u32 b)
 	return (int)(a - b) > 0;
 }
 
+/* 24 bits in which neighbouring keys differ. */
+static inline aw_u32 spread(aw_u64 key)
+{
+	return (aw_u32)((key * 0x9e3779b97f4a7c15ull) >> 40);
+}
+
 static inline aw_u16 swap16(aw_u16 v)
 {
 	return __builtin_bswap16(v);
@@ -600,7 +606,7 @@ static inline struct aw_lane *lane_at(aw_u32 number, aw_u32 lane)
 /* The lane of a socket, or of a flow's hash. */
 static inline aw_u32 lane_of(aw_u64 key)
 {
-	return ((aw_u32)((key * 0x9e3779b97f4a7c15ull) >> 40) & (LANES - 1)) + 1;
+	return (spread(key) & (LANES - 1)) + 1;
 }
 
 static inline void list_lane(struct aw_list *list, aw_u32 number, aw_u32 lane)
@@ -783,7 +789,7 @@ static inline aw_u32 find(aw_u32 number, const struct aw_ack *ack, aw_u64 now, b
 	struct aw_flow *f;
 	aw_u32 zero = 0;
 
-	set = (aw_u32)((ack->sk * 0x9e3779b97f4a7c15ull) >> 40) & (FLOWS / WAYS - 1);
+	set = spread(ack->sk) & (FLOWS / WAYS - 1);
 	key_of(AT(struct sock, ack->sk), &key);
 	for (aw_u32 i = 0; i < WAYS; i++) {
 		aw_u32 k = base + set * WAYS + i;

@@ -18,7 +18,7 @@ class Discipline:
     name = "BPF queueing discipline"
     cannot = (
         "It cannot make more ACKs than stock, nor hold those of containers, of connections that "
-        "are forwarded or that use AccECN; one without CoDel replaces the default discipline."
+        "are forwarded or that use AccECN; its devices lose CoDel where their default has it."
     )
 
     needs_device = True  # or a default route that shows it
