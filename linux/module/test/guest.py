@@ -36,7 +36,9 @@ COUNTS = Path("/proc/net/ackwise")
 SLABS = Path("/proc/slabinfo")
 SEGMENT_BYTES = 1448
 MESSAGES, MESSAGE_BYTES, PAUSE_S = 20, 1000, 0.06
+ALONE = 20  # transfers whose ACKs are held when the module is removed
 SIOCOUTQ = 0x5411
+LOW_DELAY = 0x10  # the first band of tc-prio(8)
 
 
 def do(words: str) -> None:
@@ -58,7 +60,7 @@ def inside(name: str) -> Iterator[None]:
 
 
 def set_up(mbit: float, rtt_ms: float, queue_packets: int) -> None:
-    queue_bytes = queue_packets * 1514
+    shape = f"tbf rate {mbit}mbit burst 3028 limit {queue_packets * 1514}"
     for words in (
         "ip netns add s", "ip netns add r", "ip link set lo up",
         "ip link add d0 type veth peer name d1 netns r",
@@ -72,7 +74,7 @@ def set_up(mbit: float, rtt_ms: float, queue_packets: int) -> None:
         "ip netns exec r sysctl -qw net.ipv4.ip_forward=1",
         "ip netns exec s ethtool -K s0 tso off gso off", "ip netns exec r ethtool -K s1 gro off",
         "ip netns exec r ethtool -K d1 tso off gso off",
-        f"tc -n r qdisc add dev d1 root tbf rate {mbit}mbit burst 3028 limit {queue_bytes}",
+        f"tc -n r qdisc add dev d1 root handle 1: {shape}",
         f"tc -n r qdisc add dev s1 root netem delay {rtt_ms}ms limit 20000",
     ):  # fmt: skip
         do(words)
@@ -190,7 +192,7 @@ def lone_message_ms() -> float:
         for number in range(MESSAGES + 20):
             begun = time.monotonic()
             sender.send(bytes(MESSAGE_BYTES))
-            while struct.unpack("i", fcntl.ioctl(sender, SIOCOUTQ, bytes(4)))[0]:
+            while waits(sender):
                 time.sleep(0.0001)
             total += (time.monotonic() - begun) * 1000 if number >= 20 else 0
             time.sleep(PAUSE_S)
@@ -211,78 +213,123 @@ def objects() -> str:
     )
 
 
-def read_all(listener: socket.socket, transfers: int, whole: bytes, right: list[int]) -> None:
-    """Takes so many connections to their end; counts all bytes, and those that are whole."""
-    listener.setblocking(False)
-    poller = select.epoll()
-    poller.register(listener.fileno(), select.EPOLLIN)
-    connections: dict[int, tuple[socket.socket, bytearray]] = {}
-    finished = 0
-    while finished < transfers:
-        for number, _ in poller.poll():
-            if number == listener.fileno():
-                connection, _ = listener.accept()
-                connections[connection.fileno()] = connection, bytearray()
-                poller.register(connection.fileno(), select.EPOLLIN)
-                continue
-            connection, came = connections[number]
-            data = connection.recv(1 << 16)
-            came += data
-            right[1] += len(data)
-            if not data:
-                del connections[number]
-                connection.close()
-                right[0] += came == whole
-                finished += 1
+def no_quick_acks(receiver: socket.socket) -> None:
+    """As if it answered; until TCP itself finds reason for them."""
+    receiver.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
 
 
-def waiting(senders: list[socket.socket]) -> int:
-    """Connections with data that was not acknowledged."""
-    return sum(bool(struct.unpack("i", fcntl.ioctl(one, SIOCOUTQ, bytes(4)))[0]) for one in senders)
+class Readers:
+    """Take so many connections to their end, in one thread."""
+
+    def __init__(self, listener: socket.socket, transfers: int) -> None:
+        self.came: dict[int, bytearray] = {}  # by the sender's port
+        self._listener, self._transfers = listener, transfers
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+
+    def _read(self) -> None:
+        self._listener.setblocking(False)
+        poller = select.epoll()
+        poller.register(self._listener.fileno(), select.EPOLLIN)
+        connections: dict[int, tuple[socket.socket, bytearray]] = {}
+        finished = 0
+        while finished < self._transfers:
+            for number, _ in poller.poll():
+                if number == self._listener.fileno():
+                    connection, address = self._listener.accept()
+                    no_quick_acks(connection)
+                    came = self.came[address[1]] = bytearray()
+                    connections[connection.fileno()] = connection, came
+                    poller.register(connection.fileno(), select.EPOLLIN)
+                    continue
+                connection, came = connections[number]
+                data = connection.recv(1 << 16)
+                came += data
+                if not data:
+                    del connections[number]
+                    poller.unregister(number)  # a child that is started has it open for a moment
+                    connection.close()
+                    finished += 1
+
+    def total(self) -> int:
+        """Bytes that came."""
+        return sum(map(len, list(self.came.values())))
+
+    def join(self) -> None:
+        self._thread.join()
+
+
+def waits(sender: socket.socket) -> bool:
+    """Whether data of it was not acknowledged."""
+    return bool(struct.unpack("i", fcntl.ioctl(sender, SIOCOUTQ, bytes(4)))[0])
 
 
 def unload(case: Case, transfers: int) -> None:
-    """All transfers at once; the module is removed half way, while ACKs are held."""
-    half = bytes(range(251)) * (17 * SEGMENT_BYTES // 251)
-    half = half[: 16 * SEGMENT_BYTES]
+    """Removes the module while all transfers are half way: of most, data is on its way, and of
+    ALONE, an ACK is held."""
+    half = (bytes(range(251)) * 100)[: 16 * SEGMENT_BYTES]
     last = SEGMENT_BYTES  # sent alone, so that its ACK waits
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16384)  # ends the quick ACKs early
-    listener.bind(("10.0.1.1", 0))
-    listener.listen(4096)
-    right = [0, 0]
-    reader = threading.Thread(target=read_all, args=(listener, transfers, half + half, right))
+    listener = socket.create_server(("10.0.1.1", 0), backlog=4096)
+    do("tc -n r qdisc add dev d1 parent 1:1 handle 2: prio")
+    for band in (1, 2, 3):
+        do(f"tc -n r qdisc add dev d1 parent 2:{band} pfifo limit 40000")
     case.load()
-    reader.start()
+    readers = Readers(listener, transfers)
     lost, senders = retransmitted(), []
     with inside("s"):
         for _ in range(transfers):
             senders.append(socket.create_connection(listener.getsockname()))
-    for sender in senders:
-        sender.sendall(half[:-last])
-    while right[1] < transfers * (len(half) - last):
+    alone, others = senders[:ALONE], senders[ALONE:]
+    for sender in alone:  # so that they do not wait behind the others' data
+        sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, LOW_DELAY)
+    for sender in others:
+        sender.sendall(half)
+
+    def send() -> None:
+        for sender in others:
+            sender.sendall(half)
+            sender.close()
+
+    while readers.total() < len(others) * len(half):
         time.sleep(0.01)
-    for sender in senders:
-        sender.sendall(half[-last:])
+    sending = threading.Thread(target=send)
+    sending.start()
+    while readers.total() < len(others) * len(half) * 3 // 2:
+        time.sleep(0.01)
+    for sender in alone:
+        sender.sendall(half[:-last])
     time.sleep(0.03)
+    for sender in alone:
+        sender.sendall(half[-last:])
+    begun = time.monotonic()
+    time.sleep(0.02)  # an RTT: what was acknowledged at once no longer waits
+    held = sum(waits(one) and len(readers.came[one.getsockname()[1]]) == len(half) for one in alone)
+    under_way = transfers * len(half) * 2 - readers.total()
     print("HALF", counted(), "|", objects(), flush=True)
-    held, begun, left_s = waiting(senders), time.monotonic(), 0.0
+    left_s = 0.0
     removing = subprocess.Popen(("rmmod", "ackwise"))
     while removing.poll() is None:
-        if not left_s and not waiting(senders):
+        if not left_s and not any(map(waits, alone)):
             left_s = time.monotonic() - begun
         time.sleep(0.002)
+    ended_s = time.monotonic() - begun
+    while not left_s and any(map(waits, alone)):
+        time.sleep(0.002)
+    left_s = left_s or time.monotonic() - begun
     print(
-        f"RESULT {held} ACKs held before rmmod, the last left {left_s * 1000:.0f} ms later, "
-        f"rmmod took {(time.monotonic() - begun) * 1000:.0f} ms; slab: {objects() or 'gone'}",
+        f"RESULT {held} ACKs held before rmmod, the last left after {left_s * 1000:.0f} ms, "
+        f"rmmod had ended after {ended_s * 1000:.0f} ms; bytes to come: {under_way}; "
+        f"slab: {objects() or 'gone'}",
         flush=True,
     )
-    for sender in senders:
+    for sender in alone:
         sender.sendall(half)
         sender.close()
-    reader.join()
+    sending.join()
+    readers.join()
+    whole = sum(came == half + half for came in readers.came.values())
     print(
-        f"RESULT {transfers} transfers, {right[0]} whole, "
+        f"RESULT {transfers} transfers, {whole} whole, "
         f"{retransmitted() - lost} segments sent again",
         flush=True,
     )
@@ -290,10 +337,10 @@ def unload(case: Case, transfers: int) -> None:
 
 def acknowledged_ms(sender: socket.socket, receiver: socket.socket) -> float:
     """Until a lone message is acknowledged."""
-    receiver.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)  # as if it answered
+    no_quick_acks(receiver)
     begun = time.monotonic()
     sender.send(bytes(MESSAGE_BYTES))
-    while waiting([sender]):
+    while waits(sender):
         time.sleep(0.001)
     return (time.monotonic() - begun) * 1000
 
