@@ -61,6 +61,8 @@ pub struct Receiver {
     ceiling: u64,
     /// ... limited to this until the buffer's share of payload is known (window_clamp).
     first_clamp: Option<u64>,
+    /// What the application allows (Linux, TCP_WINDOW_CLAMP).
+    clamp: u64,
     pub scale: u32,
     rcv_mss: u32,
     rtt: RoundTrip,
@@ -142,6 +144,7 @@ impl Receiver {
                 whole
             }
         });
+        let clamp = if cfg.window_clamp_bytes > 0 { cfg.window_clamp_bytes } else { u64::MAX };
         let mut r = Receiver {
             cfg: cfg.clone(),
             mss,
@@ -156,7 +159,8 @@ impl Receiver {
             sack_has_room: true,
             buffer,
             first_clamp,
-            ceiling: if cfg.slow_window { FIRST_WINDOW_BYTES } else { u64::MAX },
+            clamp,
+            ceiling: if cfg.slow_window { FIRST_WINDOW_BYTES } else { u64::MAX }.min(clamp),
             scale,
             rcv_mss: mss.min(MSS_GUESS_BYTES),
             rtt: RoundTrip::of_handshake(rtt_ns),
@@ -192,7 +196,7 @@ impl Receiver {
             let each = u64::from(mss + options);
             r.wnd = (r.buffer.window() / each).max(1) * each;
             r.wnd = r.wnd.min(r.buffer.window()).min(FIRST_WINDOW_BYTES);
-            r.ceiling = r.wnd.min(first_clamp.unwrap_or(u64::MAX));
+            r.ceiling = r.wnd.min(first_clamp.unwrap_or(u64::MAX)).min(clamp);
             r.next_wnd = NEVER;
         }
         // Linux, tcp_init_buffer_space.
@@ -524,7 +528,7 @@ impl Receiver {
     /// Raises the maximum window by two segments for each arrival, as far as there is room (Linux,
     /// tcp_grow_window).
     fn raise_ceiling(&mut self, p: &Packet) -> bool {
-        let room = self.free().min(self.first_clamp.unwrap_or(u64::MAX));
+        let room = self.free().min(self.first_clamp.unwrap_or(u64::MAX)).min(self.clamp);
         let is_long = match self.cfg.socket {
             SocketLayer::Linux => p.len >= GROWING_MIN_BYTES,
             SocketLayer::Bsd43 => p.len >= self.rcv_mss,

@@ -677,6 +677,8 @@ keys! {
         /// the advertised window starts at 64 KiB and grows as data arrives (Linux)
         // The window grows by two segments with each segment; otherwise it is open from the start.
         pub slow_window: bool,
+        /// the advertised window is never larger (Linux, TCP_WINDOW_CLAMP); 0: no clamp
+        pub window_clamp_bytes: u64 [0..=WINDOW_MAX],
         /// the application reads this long after data arrives
         pub reader_lag_ns: u64 [0..=DELAY_MAX],
         /// highest rate at which the application reads; 0: no limit
@@ -699,6 +701,7 @@ impl Default for ReceiverSpec {
             window_scaling: true,
             timestamps: true,
             slow_window: true,
+            window_clamp_bytes: 0,
             reader_lag_ns: 0,
             reader_bps: 0,
             ack_after_read: false,

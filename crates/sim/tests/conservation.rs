@@ -211,6 +211,7 @@ fn flows(d: &mut Dice, name: &str) -> Value {
             "window_scaling": d.one_in(2),
             "timestamps": d.one_in(2),
             "slow_window": d.one_in(2),
+            "window_clamp_bytes": d.pick(&[0, 0, 0, 20_000, 200_000]),
             "reader_lag_ns": d.pick(&[0, 0, 0, 3 * MS, 700 * MS]),
             "reader_bps": d.pick(&[0u64, 0, 0, 300_000, 20_000_000]),
             "ack_after_read": d.pick(&[false, true]),

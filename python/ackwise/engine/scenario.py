@@ -184,6 +184,8 @@ class Receiver:
     """timestamps option: 12 bytes per segment"""
     slow_window: bool = True
     """the advertised window starts at 64 KiB and grows as data arrives (Linux)"""
+    window_clamp_bytes: int = 0
+    """the advertised window is never larger (Linux, TCP_WINDOW_CLAMP); 0: no clamp"""
     reader_lag_ns: int = 0
     """the application reads this long after data arrives"""
     reader_bps: int = 0
