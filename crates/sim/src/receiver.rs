@@ -195,7 +195,7 @@ impl Receiver {
             let options = if setup.opens && cfg.timestamps { TIMESTAMP_BYTES } else { 0 };
             let each = u64::from(mss + options);
             r.wnd = (r.buffer.window() / each).max(1) * each;
-            r.wnd = r.wnd.min(r.buffer.window()).min(FIRST_WINDOW_BYTES);
+            r.wnd = r.wnd.min(r.buffer.window()).min(FIRST_WINDOW_BYTES).min(clamp);
             r.ceiling = r.wnd.min(first_clamp.unwrap_or(u64::MAX)).min(clamp);
             r.next_wnd = NEVER;
         }

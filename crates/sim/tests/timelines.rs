@@ -738,6 +738,21 @@ fn linux_opens_the_window_from_64_kib_by_two_segments_each() {
 }
 
 #[test]
+fn a_clamp_keeps_the_window_steady_while_data_is_unread() {
+    // Nothing is read for a second. The buffer has room for more than all; the window is the clamp,
+    // 20 segments, and each ACK frees one.
+    let g = group(json!({
+        "sender": { "initial_window_segments": 1000 },
+        "receiver": { "window_clamp_bytes": 20 * MSS, "recv_buffer_bytes": 1 << 20, "reader_lag_ns": S },
+        "app": { "kind": "bulk", "bytes": 100 * MSS },
+    }));
+    let r = run(&ruler(json!({}), &[g]));
+    let expected: Vec<_> =
+        (0..100).map(|i| (if i < 20 { 0 } else { 40_000 * (i / 20) + 1_000 * (i % 20) }, i + 1)).collect();
+    assert_eq!(sent(trace(&r)), expected);
+}
+
+#[test]
 fn a_full_fifo_drops_what_comes_behind_its_limit() {
     // 50 segments at once meet a queue of 20: one is in transmission, 20 wait, 29 are dropped. The
     // other disciplines have the same limit.
