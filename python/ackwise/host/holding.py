@@ -10,6 +10,7 @@ import ctypes
 import errno
 import os
 import struct
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -78,6 +79,7 @@ class Holder:
         if why:
             raise RunError(why)
         self.devices, self.policy = tuple(devices), policy
+        self._delay_max_us = delay_max_us
         self._settings = _SETTINGS.pack(
             *values, *[0] * (8 - len(values)), settled_rounds, delay_max_us
         )
@@ -125,15 +127,18 @@ class Holder:
             tells = library.bpf_program__fd(
                 library.bpf_object__find_program_by_name(held, b"arrives")
             )
+            for device, parents in places:
+                stack.callback(_restore, device.ifindex)
+                _set_up(device, parents)
+            # At the end, first nothing is told any more, so that nothing is held; then what was
+            # held leaves by its time, as the kernel drops what is in a discipline that it removes.
+            stack.callback(time.sleep, self._delay_max_us / 1e6)
             for device, _ in places:
                 told = library.bpf_link_create(tells, device.ifindex, _ATTACH_TCX_INGRESS, None)
                 if told < 0:
                     why = os.strerror(ctypes.get_errno())
                     raise RunError(f"{device.name}: {why}, at ingress")
                 stack.callback(os.close, told)
-        for device, parents in places:
-            stack.callback(_restore, device.ifindex)
-            _set_up(device, parents)
 
     def counters(self) -> dict[str, int]:
         """What became of ACKs since `begin`, by the names of COUNTS."""
@@ -147,7 +152,7 @@ class Holder:
         return found
 
     def end(self) -> None:
-        """The devices' default disciplines again; can be repeated."""
+        """The devices' default disciplines again, once what is held has left; can be repeated."""
         self._held.close()
 
 
