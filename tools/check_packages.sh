@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Makes the packages, installs one kind into a clean tree, uses it, and removes it without a trace.
-# tools/check_packages.sh deb|python
+# tools/check_packages.sh deb|oci|python
 #
-# deb: see check_deb.sh. python: the wheel in an environment of its own, with the lab on its kernel of the cache, and
+# deb, oci: see check_deb.sh, check_oci.sh. python: the wheel in an environment of its own, with the lab on its kernel of the cache, and
 # a wheel built from the sdist has the same files.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ python=$root/${PYTHON:-.venv/bin/python}
 "$python" tools/man.py build/man
 tools/packages.sh build/packages build/man
 (cd build/packages && sha256sum --quiet -c SHA256SUMS)
-[ "$1" = python ] || exec tools/check_deb.sh build/packages
+[ "$1" = python ] || exec "tools/check_$1.sh" build/packages
 
 key='from ackwise.lab import build; print(build.inputs(True).key(""), build.inputs(False).key(""))'
 ours=$("$python" -c "$key")

@@ -130,6 +130,7 @@ def _packages() -> Iterator[Item]:
     )
     for kind, paths, needs in (
         ("deb", ("tools/*deb*", "tools/beside.sh", "linux/module/*"), ("fresh",)),
+        ("oci", ("tools/*deb*", "tools/check_oci.sh", "Containerfile"), ("fresh",)),
         ("python", KERNEL, LAB),
     ):
         words = ("tools/check_packages.sh", kind)
