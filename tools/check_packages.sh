@@ -3,8 +3,8 @@
 # Makes the packages, installs one kind into a clean tree, uses it, and removes it without a trace.
 # tools/check_packages.sh deb|oci|python
 #
-# deb, oci: see check_deb.sh, check_oci.sh. python: the wheel in an environment of its own, with the lab on its kernel of the cache, and
-# a wheel built from the sdist has the same files.
+# deb, oci: see check_deb.sh, check_oci.sh. python: the wheel in an environment of its own, with the lab on its kernel
+# of the cache, and a wheel built from the sdist has the same files.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
