@@ -23,7 +23,6 @@ release=$(sed -n 's|^FROM docker.io/library/debian:\(.*\)-slim$|\1|p' "$place/st
 [ -n "$release" ] || die "Containerfile: no FROM docker.io/library/debian:RELEASE-slim"
 [ -n "$given" ] || "$here/tools/debian-tree" "$release" "$tree"
 
-
 # as USER CAPABILITIES WORD...: what an engine starts; CAPABILITIES: as setpriv writes a set
 # shellcheck disable=SC2016 # for the shell inside
 as() {
@@ -91,5 +90,6 @@ for policy in every delayed:segments=2,delay_ms=20; do
 	fi
 	echo "oci: run $policy: in force with $granted, stock again"
 done
-as root -all,+net_admin "${entry[@]}" run every 2>&1 | grep -o 'lacking CAP_SYS_ADMIN'
+as root -all,+net_admin "${entry[@]}" run every >"$place/said" 2>&1 && die "run every: with one capability"
+grep -o 'lacking CAP_SYS_ADMIN' "$place/said"
 echo "oci: works without privileges, and \`run\` with two"

@@ -73,7 +73,10 @@ def test_what_could_not_run_keeps_its_record(folder: Path) -> None:
     [
         ("core/policy/ratelimit.c", {"ratelimit", "linux-ratelimit", "device-ratelimit"}),
         ("core/policy/new.c", set()),
-        ("python/ackwise/cli/compare.py", {"fuzz-python", "package-deb", "package-python"}),
+        (
+            "python/ackwise/cli/compare.py",
+            {"fuzz-python", "package-deb", "package-oci", "package-python"},
+        ),
         ("linux/fuzz/results.c", {"fuzz-guest"}),
         ("docs/live.md", set()),
     ],
