@@ -196,7 +196,7 @@ impl Receiver {
             let each = u64::from(mss + options);
             r.wnd = (r.buffer.window() / each).max(1) * each;
             r.wnd = r.wnd.min(r.buffer.window()).min(FIRST_WINDOW_BYTES).min(clamp);
-            r.ceiling = r.wnd.min(first_clamp.unwrap_or(u64::MAX)).min(clamp);
+            r.ceiling = r.wnd.min(first_clamp.unwrap_or(u64::MAX));
             r.next_wnd = NEVER;
         }
         // Linux, tcp_init_buffer_space.

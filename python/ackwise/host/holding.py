@@ -130,9 +130,8 @@ class Holder:
             for device, parents in places:
                 stack.callback(_restore, device.ifindex)
                 _set_up(device, parents)
-            # At the end, first nothing is told any more, so that nothing is held; then what was
-            # held leaves by its time, as the kernel drops what is in a discipline that it removes.
-            stack.callback(time.sleep, self._delay_max_us / 1e6)
+            # at the end, first nothing is told any more
+            stack.callback(_let_leave, self._delay_max_us)
             for device, _ in places:
                 told = library.bpf_link_create(tells, device.ifindex, _ATTACH_TCX_INGRESS, None)
                 if told < 0:
@@ -168,6 +167,7 @@ def remove(device: str) -> bool:
         found = kernel.link(device)
         there = found is not None and _is_held(kernel, found.ifindex)
     if there and found is not None:
+        _let_leave(DELAY_MAX_US)  # of a process that was killed just now
         _restore(found.ifindex)
     return there
 
@@ -247,6 +247,12 @@ def _set_up(device: netlink.Interface, parents: list[int]) -> None:
         failed = kernel.change(changes)
     if failed:
         raise RunError(f"{device.name}: {failed[0]}")
+
+
+def _let_leave(delay_max_us: int) -> None:
+    """Waits until what is held has left by its time: the kernel drops what is in a discipline that
+    it removes. Once nothing is told, nothing more is held."""
+    time.sleep(delay_max_us / 1e6)
 
 
 def _restore(index: int) -> None:
