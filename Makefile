@@ -37,17 +37,18 @@ setup-test: ## also what tests need
 .PHONY: setup-lint
 setup-lint: ## also what lints need
 	@tools/setup.sh build record lint
-	@$(MAKE) $(VENV)/dev
+	@$(MAKE) $(addprefix $(VENV)/,dev types)
 
 .PHONY: setup-bench
 setup-bench: ## also what ackwise is measured against
 	@tools/setup.sh bench || echo "bench: measures without what is missing"
 
-# What building and running, linting and testing, the site, and fuzzing need: an extra of pyproject.toml each.
+# What building and running, linting and testing, the site, fuzzing, and the check of public types need: an extra of
+# pyproject.toml each.
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(addprefix $(VENV)/,build dev docs fuzz): $(VENV)/%: pyproject.toml requirements.lock | $(BIN)/python
+$(addprefix $(VENV)/,build dev docs fuzz types): $(VENV)/%: pyproject.toml requirements.lock | $(BIN)/python
 	$(BIN)/python tools/pins.py $* > $(VENV)/pins-$*.txt
 	@echo "installing $$(grep -c == $(VENV)/pins-$*.txt) Python packages into $(VENV)"
 	$(BIN)/pip install -q --require-hashes --no-deps -r $(VENV)/pins-$*.txt
@@ -181,6 +182,7 @@ lint: setup-lint build ## formatting, warnings, types, licences, generated docs
 	$(BIN)/ruff check --quiet python experiments tools bench
 	$(BIN)/ruff format --quiet --check python experiments tools bench
 	$(BIN)/mypy
+	$(BIN)/basedpyright
 	$(BIN)/lint-imports > build/imports.txt || { cat build/imports.txt; false; }
 	$(BIN)/python tools/claims.py --check
 	$(BIN)/python tools/spdx.py

@@ -14,7 +14,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXTRAS = ("build", "dev", "docs", "fuzz")
+EXTRAS = ("build", "dev", "docs", "fuzz", "types")
 HEAD = """\
 # SPDX-License-Identifier: MIT
 # Versions that development and tests use, and hashes of their files: written by `make lock`.
