@@ -242,6 +242,7 @@ enum ackwise_verdict ackwise_conn_on_segment(struct ackwise_conn *conn)
 	struct aw_order order;
 
 	note_arrival(conn);
+	conn->copied_seq = tp->copied_seq;
 	if (conn->due || !conn->waits || !owed_bytes(tp) || !is_plain(sk) ||
 	    wants_quick_ack(sk) || reader_waits_for_more(sk))
 		return ACKWISE_RUN;
@@ -275,10 +276,15 @@ enum ackwise_verdict ackwise_conn_on_read(struct ackwise_conn *conn, int copied)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct aw_order order = aw_clamp(conn->order, most_of(conn));
 	bool asks = tp->rcv_nxt != conn->asked_seq;
+	u32 read_before = conn->copied_seq;
 
+	conn->copied_seq = tp->copied_seq;
 	if (!conn->held || conn->due || !order.bytes || !is_plain(sk) ||
 	    inet_csk(sk)->icsk_ack.pending & ICSK_ACK_NOW)
 		return ACKWISE_RUN;
+	/* TCP_QUICKACK calls this as after a read of one byte, but nothing was read. */
+	if (copied == 1 && tp->copied_seq == read_before)
+		return ACKWISE_SEND;
 	if (copied > 0 && !(sk->sk_shutdown & RCV_SHUTDOWN) &&
 	    2 * tcp_receive_window(tp) <= tp->window_clamp)
 		return ACKWISE_RUN;
@@ -292,8 +298,13 @@ enum ackwise_verdict ackwise_conn_on_read(struct ackwise_conn *conn, int copied)
 /* Is what is held to leave? */
 static bool expired(struct ackwise_conn *conn)
 {
-	if (conn->due || !is_plain(conn->sk))
+	if (conn->due)
 		return true;
+	/* After a FIN, TCP's own timer sends it, which is set for that. */
+	if (!is_plain(conn->sk)) {
+		conn->held = false;
+		return false;
+	}
 	if (tcp_clock_ns() >= conn->until_ns)
 		return ask(conn, AW_WHY_TIMEOUT);
 	arm(conn, conn->until_ns);

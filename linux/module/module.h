@@ -64,6 +64,7 @@ struct ackwise_net {
  * @round_seq: and rcv_nxt
  * @sent_seq: the number of the last ACK
  * @arrived_seq: rcv_nxt at the last arrival
+ * @copied_seq: what the application had read when a segment came or it read last
  * @asked_seq: rcv_nxt when the policy was asked
  * @asked_segs: and data_segs_in
  * @flight: data that came in one RTT of the last round; 0: not known
@@ -91,6 +92,7 @@ struct ackwise_conn {
 	u32			round_seq;
 	u32			sent_seq;
 	u32			arrived_seq;
+	u32			copied_seq;
 	u32			asked_seq;
 	u32			asked_segs;
 	u32			flight;
