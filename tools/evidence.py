@@ -108,16 +108,17 @@ def _kernel_checks() -> Iterator[Item]:
         needs = (*LAB, "check", "evidence", *([more[step]] if step in more else ()))
         words = ("env", "STRESS_SECONDS=40", "linux/check", step)
         yield Item(step, words, (*CORE, *KERNEL, "linux/check", "linux/selftests/*"), needs)
-    module = (*CORE, "linux/module/*", "linux/stock/boot")
-    yield Item("module", ("linux/module/check",), module, ("build", "check-module"))
+    module = (*CORE, "linux/module/*", "linux/stock/boot", "linux/conform/*")
+    yield Item("module", ("linux/module/check",), module, (*LAB, "build", "check-module"))
     stock = (
         "linux/stock/*",
+        "linux/conform/*",
         "linux/bpf/qdisc/*",
         "core/policy/adaptive.c",
         "python/ackwise/roads/*",
         *CORE,
     )
-    yield Item("stock", ("linux/stock/check",), stock, ("build", "check-stock"))
+    yield Item("stock", ("linux/stock/check",), stock, (*LAB, "build", "check-stock"))
 
 
 def _packages() -> Iterator[Item]:

@@ -202,6 +202,22 @@ def claim_differences() -> str:
     return "\n".join(["| claim | what Linux does |", "|---|---|", *rows])
 
 
+def claim_exceptions() -> str:
+    """Claims that are not made of each kernel."""
+    rows = [
+        f"| {c.name} | {where} | {text} |"
+        for c in suite.shipped()
+        for where, text in c.unless.items()
+    ]
+    return "\n".join(
+        [
+            "| claim | module, or release from which on | what happens there |",
+            "|---|---|---|",
+            *rows,
+        ]
+    )
+
+
 def policy_list() -> str:
     """The output of `ackwise policy list`, quoted."""
     words = [sys.executable, "-m", "ackwise", "policy", "list"]
@@ -243,7 +259,11 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "space show": space_show,
     },
     "docs/twin.md": {"twin keys": twin_keys},
-    "docs/inside/conform.md": {"differences": claim_differences, "claims": claim_list},
+    "docs/inside/conform.md": {
+        "exceptions": claim_exceptions,
+        "differences": claim_differences,
+        "claims": claim_list,
+    },
 }
 
 

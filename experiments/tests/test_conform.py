@@ -9,10 +9,12 @@ import pytest
 from ackwise import __version__, engine
 from ackwise.cli import main as cli
 from ackwise.errors import InputError
+from ackwise.lab.image import Image
 from ackwise.lab.machine import Kernel
-from ackwise_experiments.conform import document, suite
+from ackwise_experiments.conform import document, suite, world
 from ackwise_experiments.conform.claim import App, Arrives, Claim, Leaves, Quiet, parse
-from ackwise_experiments.conform.suite import Came, SentPacket
+from ackwise_experiments.conform.suite import Came, Seen, SentPacket
+from ackwise_experiments.conform.world import OnImage
 
 HEAD = "rfc 9293 3.8.6.3 MUST\nwhy Because.\n"
 MSS = 1460
@@ -36,7 +38,7 @@ def packet(ack: int, at_us: float, cause: int = -1, **more: object) -> SentPacke
 
 
 def problem(script: Claim, *packets: SentPacket, policy: str = "stock") -> str:
-    return suite.judge(script, policy, policy, Came(list(packets), {})).problem
+    return Seen(script, policy, policy, Came(list(packets), {})).outcome().problem
 
 
 # --- the language --------------------------------------------------------------------------------
@@ -132,6 +134,8 @@ def test_figures_of_a_policy_are_those_of_its_own_parameters() -> None:
         ("peer sack=perhaps", 3, '"perhaps" is not known here; known: yes, no'),
         ("peer rtt=9s", 3, "rtt: \"9s\" is out of range; give 0ms to 500ms"),
         ("host rcvbuf=many", 3, 'rcvbuf: "many" is not a whole number'),
+        ("unless there It differs.", 3, '"there" is neither `module` nor a release such as 7.3'),
+        ("unless 7.3", 3, "say what happens there: `unless 7.3 TEXT`"),
         ("host buffer=1", 3, '"buffer" is not known here'),
         ("host warm", 3, '"warm" is not of the form key=value'),
         ("policies delayed:segments=0", 3, "policies: delayed.segments: \"0\" is too small"),
@@ -148,7 +152,9 @@ def test_a_bad_script_is_refused_with_file_and_line(body: str, line: int, says: 
 
 
 def test_the_example_of_the_docs_is_a_claim(root: Path) -> None:
-    page = (root / "docs/inside/conform.md").read_text().split("\n## A script\n")[1]
+    page = (
+        (root / "docs/inside/conform.md").read_text().split("\n## A script\n")[1].split("\n## ")[0]
+    )
     block = [line[4:] for line in page.splitlines() if line.startswith("    ")]
     read = parse(Path("docs"), "\n".join(block))
     assert [str(rfc) for rfc in read.rfcs] == ["RFC 5681, 4.2", "RFC 9293, 3.8.6.3"]
@@ -261,19 +267,110 @@ def test_the_kernels_own_code_gives_no_reasons() -> None:
     assert problem(read, packet(MSS, 1, 0)) == ""
 
 
+def test_an_image_may_send_by_its_own_tick_but_not_for_another_cause() -> None:
+    def told(at_us: float, cause: int = -1) -> str:
+        came = Came([packet(MSS, at_us, cause)], {})
+        return Seen(TIMED, "stock", "stock", came, slack_us=10_000).outcome().problem
+
+    assert told(45_000 - 10_000) == told(45_000 + 10_000) == ""
+    assert "it came at 55.1 ms" in told(55_100)
+    assert "it came at 34.9 ms" in told(34_900)
+    assert "it came at once" in told(45_000, 0)
+
+
+def test_silence_on_an_image_ends_a_tick_early() -> None:
+    read = claim("at 0ms arrives 0s:1s\nuntil 40ms nothing leaves\nby 60ms leaves ack 1s\n")
+
+    def told(at_us: float) -> str:
+        came = Came([packet(MSS, at_us)], {})
+        return Seen(read, "stock", "stock", came, slack_us=10_000).outcome().problem
+
+    assert told(30_000) == told(70_000) == ""
+    assert "expected nothing" in told(29_900)
+    assert "it came at 70.1 ms" in told(70_100)
+
+
+def test_a_kernel_that_counts_no_reasons_is_not_asked_for_them() -> None:
+    read = claim("at 0ms arrives 0s:1s\nleaves ack 1s because push\n")
+    came = Came([packet(MSS, 1, 0)], {})
+    assert "its reason is none" in Seen(read, "every", "every", came).outcome().problem
+    seen = Seen(read, "every", "every", came, counts_reasons=False)
+    assert seen.outcome().problem == ""
+
+
 def test_the_application_must_read_the_bytes_that_were_sent() -> None:
     read = claim("host warm=0 reader=idle\nat 0ms arrives 0:9\nby 500ms leaves ack 9\n"
                  "at 600ms app reads 9\n")  # fmt: skip
     ack = SentPacket(-1, 45 * 10**6, 0, 9, 0, 9, "A", (), (), None)
 
     def told(result: int) -> str:
-        return suite.judge(read, "stock", "stock", Came([ack], {1: result})).message
+        return Seen(read, "stock", "stock", Came([ack], {1: result})).outcome().message
 
     assert told(9) == "some.claim: stock: "
     assert (
         "some.claim:6: stock: expected the application's call to return 9; it returned 5" in told(5)
     )
     assert "the application did not read the bytes that were sent" in told(-74)
+
+
+# --- a distribution's kernel ---------------------------------------------------------------------
+
+
+def test_a_claim_may_except_the_module_and_newer_releases() -> None:
+    read = claim("unless 7.3 It replies.\nunless module It holds.\nat 0ms arrives 0s:1s\n"
+                 "by 500ms leaves ack 1s\n")  # fmt: skip
+
+    def told(release: str, *, by_module: bool = False) -> str:
+        return read.exception(release, by_module=by_module)
+
+    assert told("6.12.117+deb12-amd64") == told("7.2.9") == ""
+    assert told("7.3.4+deb13-amd64") == told("7.10.1") == told("8.0") == "It replies."
+    assert told("6.12.117", by_module=True) == "It holds."
+
+
+def image_of(folder: Path, policies: str = "") -> OnImage:
+    """An image without a kernel in it."""
+    modules = folder / "usr/lib/modules/6.12.117+deb12-amd64"
+    (modules / "kernel").mkdir(parents=True)
+    (modules / "modules.builtin").write_text("kernel/drivers/net/tun.ko\n")
+    (modules / "config").write_text("CONFIG_IP_MULTIPLE_TABLES=y\n")
+    if policies:
+        (modules / "ackwise.ko").write_bytes(b"\0policies=" + policies.encode() + b"\0")
+    image = Image(folder / "vmlinuz", modules)
+    return world.on_image(Kernel(image.linux, Path("guest"), image.label, "0", False), image)
+
+
+def test_only_the_modules_policies_can_be_a_claims_own(tmp_path: Path) -> None:
+    where = image_of(tmp_path, "adaptive delayed").image
+    assert world.of_module(where) == ["adaptive", "delayed"]
+    world.check(where, "delayed:segments=4")
+    with pytest.raises(InputError, match=r"every: .* carries it by the road route attribute"):
+        world.check(where, "every")
+
+
+def test_without_the_module_nothing_but_stock_is_claimed(tmp_path: Path) -> None:
+    where = image_of(tmp_path).image
+    assert world.of_module(where) == []
+    with pytest.raises(InputError, match=r"adaptive: .* by no road, and claims need .*ackwise\.ko"):
+        world.check(where, "adaptive")
+
+
+def test_an_image_without_tun_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "modules/kernel").mkdir(parents=True)
+    (tmp_path / "modules/modules.builtin").write_text("")
+    image = Image(tmp_path / "vmlinuz", tmp_path / "modules")
+    kernel = Kernel(image.linux, Path("guest"), image.label, "0", False)
+    with pytest.raises(InputError, match="has no module tun"):
+        world.on_image(kernel, image)
+
+
+def test_a_policy_is_a_sysctl_on_an_image_and_a_socket_option_in_the_lab(tmp_path: Path) -> None:
+    where = image_of(tmp_path, "every")
+    done = suite.actions(TIMED, TIMED.lines)
+    for keys, said in ((where.keys, True), (world.InLab(where.kernel).keys, False)):
+        first = suite.script(0, TIMED, "every", done, 0, keys)[0]
+        assert ("by_sysctl=1" in first) is said
+        assert "policy=every" in first
 
 
 # --- what is shipped, and the command ------------------------------------------------------------
@@ -338,9 +435,9 @@ def test_impossible_requests_are_refused(
 
 
 def test_the_json_document_has_the_keys_that_are_described() -> None:
-    outcome = suite.judge(TIMED, "stock", "stock", Came([packet(MSS, 45_000)], {}))
+    outcome = Seen(TIMED, "stock", "stock", Came([packet(MSS, 45_000)], {})).outcome()
     kernel = Kernel(Path("linux"), Path("lab-guest"), "Linux 6.12, patched", "hash", True)
-    made = document.document(kernel, [TIMED], ["stock"], [outcome])
+    made = document.document(world.InLab(kernel), [TIMED], ["stock"], [outcome])
     whole = json.loads(json.dumps(made))
     told = " ".join(document.KEYS)
     for key in [*whole, *whole["claims"][0], *whole["claims"][0]["cells"][0]]:

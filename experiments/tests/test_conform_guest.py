@@ -21,6 +21,7 @@ from ackwise.lab.machine import Kernel
 from ackwise_experiments.conform import suite
 from ackwise_experiments.conform.claim import STOCK, Arrives, Claim, ClaimLine, Leaves, Quiet
 from ackwise_experiments.conform.suite import Seen
+from ackwise_experiments.conform.world import InLab
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -40,19 +41,15 @@ def stock() -> Kernel:
 @cache
 def seen(kernel: Kernel, policy: str) -> tuple[Seen, ...]:
     """What comes of every claim; a guest for each policy is enough for all tests."""
-    return tuple(suite.observe(kernel, suite.shipped(), policy))
+    return tuple(suite.observe(InLab(kernel), suite.shipped(), policy))
 
 
 def problem(one: Seen, claim: Claim | None = None) -> str:
-    return suite.judge(claim or one.claim, one.policy, one.choice, one.came).message
+    return replace(one, claim=claim or one.claim).outcome().message
 
 
 def failed(all_: tuple[Seen, ...]) -> list[str]:
-    return [
-        outcome.message
-        for one in all_
-        if not (outcome := suite.judge(one.claim, one.policy, one.choice, one.came)).passed
-    ]
+    return [outcome.message for one in all_ if not (outcome := one.outcome()).passed]
 
 
 def test_every_claim_holds_on_the_stock_kernel(stock: Kernel) -> None:
@@ -68,7 +65,7 @@ def test_every_claim_holds_with_every_policy(patched: Kernel, policy: str) -> No
 
 @pytest.mark.parametrize("seed", range(2, 14))
 def test_no_claim_depends_on_what_a_policy_draws(patched: Kernel, seed: int) -> None:
-    assert failed(tuple(suite.observe(patched, suite.shipped(), "dynamic", seed=seed))) == []
+    assert failed(tuple(suite.observe(InLab(patched), suite.shipped(), "dynamic", seed=seed))) == []
 
 
 def test_without_a_policy_the_patched_kernel_does_what_stock_does(
@@ -183,9 +180,7 @@ def test_a_packet_that_no_line_expects_is_noticed(patched: Kernel, policy: str) 
             loose = [w.what for w in one.claim.for_policy(policy) if isinstance(w.what, Leaves)]
             if any(w.by_us is not None for w in loose):
                 continue  # on the way to what is due, less may come more than once
-            assert not suite.judge(twice.claim, policy, twice.choice, twice.came).passed, (
-                f"{one.claim.path}: {packet}"
-            )
+            assert not twice.outcome().passed, f"{one.claim.path}: {packet}"
 
 
 def test_a_claim_fails_on_a_policy_that_breaks_it(patched: Kernel, tmp_path: Path) -> None:
@@ -206,10 +201,12 @@ def test_a_claim_fails_on_a_policy_that_breaks_it(patched: Kernel, tmp_path: Pat
 
 
 def test_the_example_of_the_docs_holds(patched: Kernel, root: Path, tmp_path: Path) -> None:
-    page = (root / "docs/inside/conform.md").read_text().split("\n## A script\n")[1]
+    page = (
+        (root / "docs/inside/conform.md").read_text().split("\n## A script\n")[1].split("\n## ")[0]
+    )
     example = tmp_path / "example.claim"
     example.write_text("\n".join(line[4:] for line in page.splitlines() if line.startswith("    ")))
-    done = suite.run(patched, suite.choose([str(example)]), [STOCK, "delayed", "every"])
+    done = suite.run(InLab(patched), suite.choose([str(example)]), [STOCK, "delayed", "every"])
     assert [one.message for one in done if not one.passed] == []
     assert len(done) == 3
 
@@ -217,15 +214,15 @@ def test_the_example_of_the_docs_holds(patched: Kernel, root: Path, tmp_path: Pa
 def test_a_claim_gives_the_same_packets_alone_and_among_others(patched: Kernel) -> None:
     name = "the-last-segment-of-a-burst-is-acknowledged-after-the-delay"
     for policy in (STOCK, "delayed"):  # these draw nothing at random
-        alone = suite.observe(patched, suite.choose([name]), policy)[0]
+        alone = suite.observe(InLab(patched), suite.choose([name]), policy)[0]
         among = next(s for s in seen(patched, policy) if s.claim.name == name)
         # a step of the clock more or less: what ran before leaves work behind
-        told = [suite.judge(s.claim, policy, s.choice, s.came).came for s in (alone, among)]
+        told = [s.outcome().came for s in (alone, among)]
         assert told[0] == told[1]
 
 
 def test_the_same_claims_bring_the_same_packets_at_the_same_times(patched: Kernel) -> None:
-    again = suite.observe(patched, suite.shipped(), "dynamic")  # which draws at random
+    again = suite.observe(InLab(patched), suite.shipped(), "dynamic")  # which draws at random
     assert [s.came for s in again] == [s.came for s in seen(patched, "dynamic")]
 
 
@@ -238,7 +235,7 @@ def test_what_the_kernel_refuses_is_reported_under_the_claims_file(
         "by 1s leaves ack 1s\n"
     )
     with pytest.raises(RunError, match=r"mine.claim: /proc/sys/net/ipv4/tcp_no_such cannot be set"):
-        suite.run(patched, suite.choose([str(mine)]), ["every"])
+        suite.run(InLab(patched), suite.choose([str(mine)]), ["every"])
 
 
 def test_the_command_prints_a_table_and_the_packets(

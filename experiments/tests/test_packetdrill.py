@@ -5,6 +5,7 @@ Needs a kernel that `ackwise lab build` made; ACKWISE_LAB_BUILD=1 lets the tests
 """
 
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from conftest import lab_kernel
 
 from ackwise.lab.build import linux_folder
 from ackwise_experiments.conform import claim, suite
+from ackwise_experiments.conform.world import InLab
 
 _LEAVES = re.compile(r"^.* > .* ack \d+(?: <nop.*)?\n", re.MULTILINE)
 _FOLDER = "tools/testing/selftests/net/packetdrill/"
@@ -39,9 +41,9 @@ def came() -> tuple[suite.Seen, ...]:
         claim.parse(Path(name), packetdrill.to_claim(name, text))
         for name, text in added_files().items()
     ]
-    kernel = lab_kernel(stock=False)
+    world = InLab(lab_kernel(stock=False))
     policies = sorted({c.policies[0].partition(":")[0] for c in claims})
-    return tuple(one for p in policies for one in suite.observe(kernel, claims, p))
+    return tuple(one for p in policies for one in suite.observe(world, claims, p))
 
 
 def test_each_duty_and_each_choice_has_a_script() -> None:
@@ -84,7 +86,7 @@ def test_what_is_not_understood_is_refused(line: str) -> None:
 @pytest.mark.lab
 @pytest.mark.slow
 def test_every_script_holds_on_the_patched_kernel() -> None:
-    outcomes = [suite.judge(s.claim, s.policy, s.choice, s.came) for s in came()]
+    outcomes = [s.outcome() for s in came()]
     assert len(outcomes) == len(added_files())
     assert [o.message for o in outcomes if not o.passed] == []
 
@@ -101,7 +103,7 @@ def test_a_script_that_expects_something_else_fails() -> None:
             for wrong in ("", later) if text.count(" > . ") > 1 else (later,):
                 mutant = packetdrill.to_claim(one.claim.path.name, text.replace(leaves, wrong, 1))
                 parsed = claim.parse(one.claim.path, mutant)
-                outcome = suite.judge(parsed, one.policy, one.choice, one.came)
+                outcome = replace(one, claim=parsed).outcome()
                 assert not outcome.passed, f"{one.claim.path}: {leaves.strip()} -> {wrong.strip()}"
                 mutants += 1
     assert mutants > len(added_files())

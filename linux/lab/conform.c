@@ -304,7 +304,7 @@ static void print_what_left(int cause)
 			if (tcp[13] & 1 << i)
 				fputc(flag_letters[i], out);
 		print_options(tcp + 20, header - 20);
-		if (first)
+		if (first && !c.setup.by_sysctl)
 			print_reasons();
 		first = false;
 		fputc('\n', out);
@@ -320,6 +320,15 @@ static void put_file(const char *path, const char *value)
 	if (fd < 0 || write(fd, value, strlen(value)) != (ssize_t)strlen(value))
 		die("%s cannot be set to \"%s\": %s", path, value, strerror(errno));
 	close(fd);
+}
+
+/* A kernel with the module knows the series' sysctl, but not its socket option. */
+static void place_policy(int fd, const char *policy)
+{
+	if (c.setup.by_sysctl)
+		put_file("/proc/sys/net/ipv4/tcp_ack_policy", policy);
+	else
+		choose_policy(fd, policy);
 }
 
 static void device_ioctl(int fd, unsigned long what, struct ifreq *request)
@@ -375,7 +384,7 @@ static void listen_host(void)
 	set_if_given(IPPROTO_TCP, TCP_WINDOW_CLAMP, c.setup.clamp, "clamp");
 	set_if_given(IPPROTO_TCP, TCP_NODELAY, c.setup.nodelay, "nodelay");
 	if (*c.setup.policy)
-		choose_policy(c.listening, c.setup.policy);
+		place_policy(c.listening, c.setup.policy);
 	inet_pton(AF_INET, HOST, &address.sin_addr);
 	if (bind(c.listening, (void *)&address, sizeof(address)) ||
 	    listen(c.listening, 1))
@@ -507,7 +516,7 @@ static void app_sets(const struct setting *s)
 {
 	switch (s->option) {
 	case POLICY:
-		choose_policy(c.fd, s->text);
+		place_policy(c.fd, s->text);
 		break;
 	case QUICKACK:
 		set_option(c.fd, IPPROTO_TCP, TCP_QUICKACK, s->value, "quickack");

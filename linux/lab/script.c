@@ -64,6 +64,8 @@ static void setup_key(struct setup *s, const char *key, const char *value)
 		s->eager = flag_of(value);
 	else if (!strcmp(key, "checked"))
 		s->checked = flag_of(value);
+	else if (!strcmp(key, "by_sysctl"))
+		s->by_sysctl = flag_of(value);
 	else if (!strcmp(key, "early"))
 		s->early_us = signed_number(value, 0, TIME_MOST_US);
 	else if (!strcmp(key, "rtt"))

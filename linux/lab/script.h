@@ -19,6 +19,8 @@ struct setup {
 	char policy[256];
 	uint32_t isn, mss, scale, window, syn_bytes;
 	bool sack, timestamps, ecn, completes, eager, checked;
+	/* a kernel without the series: a policy is the namespace's, and no ACK has a reason */
+	bool by_sysctl;
 	int64_t early_us, rtt_us;
 	int rcvbuf, clamp, lowat, oobinline, nodelay; /* -1: left alone */
 	struct sysctl {

@@ -118,7 +118,7 @@ def _judged() -> Callable[[suite.Came], object]:
         "rfc 9293 3.8.6.3 MUST\nwhy x\nat 0ms arrives 0s:2s\nleaves ack 2s sack 3s:4s win 10 ece\n"
         "at 1ms app reads 10\nby 50ms leaves data 0:1\nuntil 60ms nothing leaves\n",
     )
-    return lambda came: suite.judge(script, "stock", "stock", came).message
+    return lambda came: suite.Seen(script, "stock", "stock", came).outcome().message
 
 
 def claims_came(data: bytes) -> None:

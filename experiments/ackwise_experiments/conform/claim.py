@@ -4,6 +4,8 @@
     rfc 9293 3.8.6.3 MUST           where it is required
     why A sender takes a longer silence for a loss.
     policies stock linux            which policies it is about (default: all)
+    unless module It cannot know.   a distribution's kernel, or one with the module, of which it is
+                                    not true, and what happens there
     peer timestamps=yes             the other end, whose segments are written here
     host rcvbuf=20000 warm=20       the end under test, and its application
     at 0ms arrives 0s:1s            one full segment
@@ -54,7 +56,9 @@ _PEER = {
 _HOST = {"rcvbuf": "20000", "warm": "20", "reader": "eager", "lowat": "", "oobinline": ""}
 _FLAGS = {"fin": "F", "syn": "S", "rst": "R", "psh": "P", "cwr": "C", "ece": "E"}
 _PROSE = ("why", "differs")
-_HEAD = ("rfc", *_PROSE, "policies", "peer", "host")
+_HEAD = ("rfc", *_PROSE, "unless", "policies", "peer", "host")
+MODULE = "module"
+_RELEASE = re.compile(r"[1-9][0-9]?\.[0-9]{1,2}")
 _OPTIONS = ("quickack", "policy", "rcvbuf", "lowat", "nodelay")
 
 
@@ -139,6 +143,7 @@ class Claim:
     rfcs: list[Rfc] = field(default_factory=list)
     why: str = ""
     differs: str = ""  # how Linux differs from the RFC
+    unless: dict[str, str] = field(default_factory=dict)  # MODULE or a release: what happens there
     policies: list[str] = field(default_factory=list)  # []: all
     peer: dict[str, str] = field(default_factory=lambda: dict(_PEER))
     host: dict[str, str] = field(default_factory=lambda: dict(_HOST))
@@ -176,6 +181,14 @@ class Claim:
                 return asked
         return None
 
+    def exception(self, release: str, *, by_module: bool) -> str:
+        """What happens in its place on a distribution's kernel, or with the module; "" if it is
+        claimed there."""
+        for where, text in self.unless.items():
+            if by_module if where == MODULE else version_of(where) <= version_of(release):
+                return text
+        return ""
+
     def for_policy(self, label: str) -> list[ClaimLine]:
         """The lines that apply to a policy."""
         name = label.partition(":")[0] if self.policies else label
@@ -193,6 +206,11 @@ class Claim:
                 taken = True
                 kept.append(line)
         return kept
+
+
+def version_of(release: str) -> tuple[int, ...]:
+    """The first two numbers of a kernel's release."""
+    return tuple(int(part) for part in re.findall(r"[0-9]+", release)[:2])
 
 
 def _policy_names() -> list[str]:
@@ -482,6 +500,14 @@ def _head(reader: _Reader, key: str) -> None:
         claim.rfcs.append(Rfc(int(number), section, level))
     elif key in _PROSE:
         setattr(claim, key, " ".join([getattr(claim, key), *reader.words]).strip())
+    elif key == "unless":
+        where = reader.word("`module` or a release such as 7.3")
+        if where != MODULE and not _RELEASE.fullmatch(where):
+            reader.fail(f"{quoted(where)} is neither `module` nor a release such as 7.3")
+        if not reader.words:
+            reader.fail(f"say what happens there: `unless {where} TEXT`")
+        claim.unless[where] = " ".join(reader.words)
+        reader.words.clear()
     elif key == "policies":
         for word in reader.words:
             if word != STOCK:
@@ -518,7 +544,7 @@ def parse(path: Path, text: str) -> Claim:
         words = statement.split()
         reader = _Reader(path, number, words, claim)
         if words[0] not in _PROSE:
-            for word in words:
+            for word in words[: 2 if words[0] == "unless" else None]:
                 if not (word.isascii() and word.isprintable() and len(word) <= _WORD_MAX):
                     reader.fail(
                         f"{quoted(word)} is not a word of at most {_WORD_MAX} ASCII characters"

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from ackwise.results.console import Console
     from ackwise_experiments.conform.claim import Claim
     from ackwise_experiments.conform.suite import ClaimOutcome
+    from ackwise_experiments.conform.world import OnImage, World
 
 _TEXT = """\
 A claim is a script of linux/conform/: which segments arrive and when, and which leave the host,
-exact in virtual time. docs/inside/conform.md describes the language.
+exact in virtual time. docs/inside/conform.md describes the language. With --image, the kernel is a
+distribution's own: stock's code, and the policies of the kernel module if the image has it.
 """
 _EXAMPLES = """\
 ackwise lab conform
@@ -29,6 +31,7 @@ ackwise lab conform --stock
 ackwise lab conform '*window*' --policy stock --policy delayed:segments=4
 ackwise lab conform a-segment-above-a-hole-is-acknowledged-at-once --show
 ackwise lab conform my-own.claim --policy a3 --json -
+ackwise lab conform --image debian-6.12/ --policy stock --policy adaptive
 ackwise lab conform --list
 """
 _EXIT_CODES = """\
@@ -48,9 +51,10 @@ def _policy_names() -> Iterator[tuple[str, str]]:
     yield from options.POLICIES.known()
 
 
-def _policies(asked: Sequence[str], *, stock: bool) -> list[str]:
+def _policies(asked: Sequence[str], *, stock: bool, image: "OnImage | None" = None) -> list[str]:
     from ackwise import engine
     from ackwise.plans import policy
+    from ackwise_experiments.conform import world
     from ackwise_experiments.conform.claim import STOCK
 
     if stock:
@@ -63,7 +67,8 @@ def _policies(asked: Sequence[str], *, stock: bool) -> list[str]:
     labels: list[str] = []
     for spec in asked or [policy.ALL]:
         if spec == policy.ALL:
-            wanted = [STOCK, *(p["name"] for p in engine.policies() if p["kind"] == "policy")]
+            known = [p["name"] for p in engine.policies() if p["kind"] == "policy"]
+            wanted = [STOCK, *(world.of_module(image.image) if image else known)]
         elif spec == STOCK:
             wanted = [STOCK]
         else:
@@ -74,6 +79,8 @@ def _policies(asked: Sequence[str], *, stock: bool) -> list[str]:
                     f"--policy: {chosen.label}: a kernel's rules cannot be changed; leave "
                     "host and clamp out"
                 )
+            if image:
+                world.check(image.image, spec)
             wanted = [chosen.label]
         labels += [label for label in wanted if label not in labels]
     return labels
@@ -93,6 +100,8 @@ def _list(claims: "Sequence[Claim]") -> int:
             console.print(Text(f"    for {', '.join(claim.policies)}"), soft_wrap=True)
         if claim.differs:
             console.print(Text(f"    but: {claim.differs}"), soft_wrap=True)
+        for place, text in claim.unless.items():
+            console.print(Text(f"    unless {place}: {text}"), soft_wrap=True)
     console.print(f"{len(claims)} claims")
     return 0
 
@@ -141,7 +150,14 @@ def _show(console: "Console", outcomes: "Sequence[ClaimOutcome]", *, everything:
     ),
     option("--show", is_flag=True, help="show every segment that left, even where a claim holds"),
 )
-@group("Kernel", options.STOCK, options.CACHE, options.CONFIG, options.jobs("guests in parallel"))
+@group(
+    "Kernel",
+    options.STOCK,
+    options.IMAGE,
+    options.CACHE,
+    options.CONFIG,
+    options.jobs("guests in parallel"),
+)
 @outputs("json")
 @others(option("--quiet", is_flag=True, help="no progress bar"))
 @options.gathered("lab", Lab)
@@ -156,36 +172,45 @@ def command(
     quiet: bool,
 ) -> int:
     """0 when every claim holds, else 1; raises InputError, RunError, Interrupted."""
+    from rich.text import Text
+
     from ackwise.results import table
     from ackwise.results.console import Console
     from ackwise.results.progress import progress_bar
-    from ackwise_experiments.conform import document, suite
+    from ackwise_experiments.conform import document, suite, world
 
     claims = suite.choose(claim)
     if listing:
         return _list(claims)
-    policies = _policies(policy, stock=lab.stock)
+    image = None
+    if lab.image is not None:
+        options.refuse(("--stock", "--config"), "--image", "its kernel is not built here")
+        image = world.on_image(*lab.image_kernel())
+    policies = _policies(policy, stock=lab.stock, image=image)
     for name in policies:
         if not any(one.choice(name) for one in claims):
             raise InputError(f"lab conform: none of the claims given is about {name}")
     outputs.check()
-    kernel = lab.kernel()
+    where: World = image or world.InLab(lab.kernel())
+    kernel = where.kernel
     started = time.monotonic()
     with progress_bar(not quiet) as progress:
         outcomes = suite.run(
-            kernel,
+            where,
             claims,
             policies,
             workers=jobs,
             on_progress=partial(progress, f"{len(claims)} claims on {kernel.label}"),
         )
     took_s = time.monotonic() - started
-    outputs.write(document.document(kernel, claims, policies, outcomes), list)
+    outputs.write(document.document(where, claims, policies, outcomes), list)
     failed = sum(not one.passed for one in outcomes)
     if outputs.to_terminal:
         console = Console()
         cells = {(o.claim.name, o.policy): "ok" if o.passed else "FAIL" for o in outcomes}
         table.show_grid("claim", [c.name for c in claims], policies, cells, console)
+        for one, name, text in suite.left_out(where, claims, policies):
+            console.print(Text(f"{one.path}: {name}: not claimed here: {text}"), soft_wrap=True)
         _show(console, outcomes, everything=show)
         console.print(
             f"{len(outcomes) - failed} of {len(outcomes)} hold: {len(claims)} claims, "

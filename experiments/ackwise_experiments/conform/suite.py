@@ -4,22 +4,20 @@
     claims -> lines of linux/lab/conform.c -> one guest for each policy -> what left -> rows
 
 Every packet that leaves the host is compared with the script's next line; times are exact to
-RESOLUTION_US.
+RESOLUTION_US, on an image to its slack (`world`).
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 
 from ackwise.engine import Cancel
 from ackwise.engine.pool import run_all
 from ackwise.errors import InputError, RunError, suggestion
-from ackwise.host.reading import read_bounded
-from ackwise.lab import machine
 from ackwise.lab.build import linux_folder
-from ackwise.lab.machine import Kernel
 from ackwise_experiments.conform.claim import (
     STOCK,
     SUFFIX,
@@ -31,6 +29,7 @@ from ackwise_experiments.conform.claim import (
     Quiet,
     load,
 )
+from ackwise_experiments.conform.world import World
 
 # Each reading of the clock advances it by 256 ns, about 2 us for a segment. Times are truncated to
 # this resolution.
@@ -40,8 +39,6 @@ _WARM_GAP_US = 1_000
 _WARM_US = 20_000  # from the ACK of the whole warm-up to offset 0
 _AFTER_US = 1_000_000  # how long a claim is observed after its last line
 _WRONG_BYTES = -74  # EBADMSG, see linux/lab/conform.c
-CAME_BYTES_MAX = 16 * 2**20
-WALL_LIMIT_S = 600.0
 SEED = 1
 
 
@@ -143,7 +140,7 @@ def choose(asked: Sequence[str]) -> list[Claim]:
 # --- to the guest --------------------------------------------------------------------------------
 
 
-def _keys(claim: Claim, choice: str) -> str:
+def _keys(claim: Claim, choice: str, more: Mapping[str, object]) -> str:
     host, peer = claim.host, claim.peer
     urgent = any(isinstance(line.what, Arrives) and line.what.urgent for line in claim.lines)
     keys: dict[str, object] = {
@@ -164,7 +161,7 @@ def _keys(claim: Claim, choice: str) -> str:
         keys["oobinline"] = 1
     if choice != STOCK:
         keys["policy"] = choice
-    return " ".join(f"{key}={value}" for key, value in (keys | claim.sysctls).items())
+    return " ".join(f"{key}={value}" for key, value in (keys | claim.sysctls | dict(more)).items())
 
 
 def _rtt_us(claim: Claim) -> int:
@@ -235,9 +232,16 @@ def end_us(claim: Claim, lines: Sequence[ClaimLine]) -> int:
     return max(line.time_us for line in lines) + _AFTER_US
 
 
-def script(number: int, claim: Claim, choice: str, done: Sequence[Done], end: int) -> list[str]:
-    """The claim as lines of linux/lab/conform.c."""
-    lines = [f"claim {number} {_keys(claim, choice)}"]
+def script(
+    number: int,
+    claim: Claim,
+    choice: str,
+    done: Sequence[Done],
+    end: int,
+    more: Mapping[str, object] = MappingProxyType({}),
+) -> list[str]:
+    """The claim as lines of linux/lab/conform.c; `more`: keys of the world."""
+    lines = [f"claim {number} {_keys(claim, choice, more)}"]
     lines += [f"do {one.time_us} {one.text}" for one in done]
     return [*lines, f"end {end}"]
 
@@ -327,9 +331,14 @@ class _Judge:
         choice: str,
         lines: Sequence[ClaimLine],
         done: Sequence[Done],
+        slack_us: int,
+        counts_reasons: bool,
     ) -> None:
         self.claim, self.policy, self.choice = claim, policy, choice
         self.lines, self.done = lines, done
+        self.slack_us = slack_us
+        # the kernel counts reasons only for a policy
+        self.counts_reasons = counts_reasons and choice != STOCK
         self.base = claim.warm_segments * claim.mss
 
     def offset(self, value: int) -> str:
@@ -393,10 +402,9 @@ class _Judge:
             return "its ECE is " + ("set" if "E" in packet.flags else "clear")
         if want.echo is not None and packet.echo != want.echo:
             return f"it echoes the timestamp of {packet.echo} ms"
-        # the kernel counts reasons only for a policy
         if (
             want.because
-            and self.choice != STOCK
+            and self.counts_reasons
             and not any(reason in want.because for reason in packet.reasons)
         ):
             return f"its reason is {'/'.join(packet.reasons) or 'none'}"
@@ -409,9 +417,11 @@ class _Judge:
         if want.at_us is not None:
             if packet.cause >= 0:
                 return "it came at once"
-            return "" if _cut_us(packet) == want.at_us else f"it came at {_ms(_cut_us(packet))}"
+            on_time = abs(_cut_us(packet) - want.at_us) <= self.slack_us
+            return "" if on_time else f"it came at {_ms(_cut_us(packet))}"
         if want.by_us is not None:
-            return "" if _cut_us(packet) <= want.by_us else f"it came at {_ms(_cut_us(packet))}"
+            on_time = _cut_us(packet) <= want.by_us + self.slack_us
+            return "" if on_time else f"it came at {_ms(_cut_us(packet))}"
         if packet.cause < 0:
             return f"it came from a timer, at {_ms(_cut_us(packet))}"
         if self.done[packet.cause].line is not cause:
@@ -460,7 +470,7 @@ class _Judge:
             want = line.what
             if isinstance(want, Quiet):
                 silence = line
-                if left and _cut_us(left[0]) < want.until_us:
+                if left and _cut_us(left[0]) < want.until_us - self.slack_us:
                     return line, f"expected nothing; came {self.shown(left[0])}"
             elif isinstance(want, Leaves):
                 silence = None
@@ -495,15 +505,6 @@ class _Judge:
         return plain and due and packet.ack < (want.ack or 0) + self.base
 
 
-def judge(claim: Claim, policy: str, choice: str, came: Came) -> ClaimOutcome:
-    """Compares the packets that left with the lines of a claim, for one policy."""
-    lines = claim.for_policy(policy)
-    return _Judge(claim, policy, choice, lines, actions(claim, lines)).outcome(came)
-
-
-# --- running -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Seen:
     """Packets that left for a claim with one policy, not judged yet."""
@@ -512,44 +513,64 @@ class Seen:
     policy: str
     choice: str
     came: Came
+    slack_us: int = 0
+    counts_reasons: bool = True
+
+    def outcome(self) -> ClaimOutcome:
+        """Compares the packets that left with the lines of the claim."""
+        lines = self.claim.for_policy(self.policy)
+        done = actions(self.claim, lines)
+        return _Judge(
+            self.claim, self.policy, self.choice, lines, done, self.slack_us, self.counts_reasons
+        ).outcome(self.came)
+
+
+# --- running -------------------------------------------------------------------------------------
 
 
 def observe(
-    kernel: Kernel,
+    world: World,
     claims: Sequence[Claim],
     policy: str,
     cancel: object = None,
     seed: int = SEED,
 ) -> list[Seen]:
     """Runs every claim that applies to `policy` in one guest. Raises RunError."""
-    chosen = [(c, choice) for c in claims if (choice := c.choice(policy)) is not None]
+    chosen = [
+        (c, choice)
+        for c in claims
+        if (choice := c.choice(policy)) is not None and not world.exception(c, policy)
+    ]
     if not chosen:
         return []
     text: list[str] = []
     for number, (claim, choice) in enumerate(chosen):
         lines = claim.for_policy(policy)
-        text += script(number, claim, choice, actions(claim, lines), end_us(claim, lines))
-    with machine.run_folder(kernel) as place:
-        machine.put(place, "claims", "\n".join(text) + "\n")
-        try:
-            machine.run(
-                kernel,
-                place,
-                ["conform /run/lab/claims /run/lab/came"],
-                seed=seed,
-                wall_limit_s=WALL_LIMIT_S,
-                cancel=cancel,
-            )
-        except RunError as problem:
-            raise RunError(f"conform: policy {policy}: {_named(str(problem), chosen)}") from None
-        try:
-            data = read_bounded(place / "came", CAME_BYTES_MAX, "what the guest reports")
-        except InputError as problem:
-            raise RunError(f"conform: policy {policy}: {problem}") from None
-        came = read_came(data.decode("ascii", "replace"))
+        done = actions(claim, lines)
+        text += script(number, claim, choice, done, end_us(claim, lines), world.keys)
+    try:
+        said = world.came("\n".join(text) + "\n", seed, cancel)
+    except RunError as problem:
+        raise RunError(f"conform: policy {policy}: {_named(str(problem), chosen)}") from None
+    came = read_came(said)
     if set(came) != set(range(len(chosen))):
         raise RunError(f"conform: the guest finished {len(came)} of {len(chosen)} claims")
-    return [Seen(claim, policy, choice, came[n]) for n, (claim, choice) in enumerate(chosen)]
+    return [
+        Seen(claim, policy, choice, came[n], world.slack_us, world.counts_reasons)
+        for n, (claim, choice) in enumerate(chosen)
+    ]
+
+
+def left_out(
+    world: World, claims: Sequence[Claim], policies: Sequence[str]
+) -> list[tuple[Claim, str, str]]:
+    """Claims that the world is excepted from, with the policy and what happens there instead."""
+    return [
+        (claim, policy, text)
+        for claim in claims
+        for policy in policies
+        if claim.choice(policy) is not None and (text := world.exception(claim, policy))
+    ]
 
 
 def _named(message: str, chosen: Sequence[tuple[Claim, str]]) -> str:
@@ -560,7 +581,7 @@ def _named(message: str, chosen: Sequence[tuple[Claim, str]]) -> str:
 
 
 def run(
-    kernel: Kernel,
+    world: World,
     claims: Sequence[Claim],
     policies: Sequence[str],
     *,
@@ -570,8 +591,7 @@ def run(
     """Runs and judges all claims, policy by policy. Raises RunError, Interrupted."""
 
     def one(policy: str, cancel: Cancel) -> list[ClaimOutcome]:
-        seen = observe(kernel, claims, policy, cancel)
-        return [judge(s.claim, s.policy, s.choice, s.came) for s in seen]
+        return [seen.outcome() for seen in observe(world, claims, policy, cancel)]
 
     done = run_all(one, list(policies), workers=workers, on_progress=on_progress)
     return [outcome for column in done for outcome in column]

@@ -93,8 +93,9 @@ class Machine:
     guard: machine.Guard
     what: str  # in messages
 
-    def results(self) -> Path:
-        """Folder with the results of a finished run. RunError if it failed."""
+    def results(self, made: str = "flows") -> Path:
+        """Folder with the results of a finished run, the file `made` among them. RunError if it
+        failed."""
         results = self.shared
         machine.take_back(results)
         self.guard.check()
@@ -102,7 +103,7 @@ class Machine:
         with suppress(FileNotFoundError), (results / "error").open("rb") as stream:
             error = stream.read(machine.SHOWN_BYTES).decode("ascii", "replace")
             raise RunError(f"{self.what}: {' '.join(error.split())}; {tail}")
-        if self.process.returncode or not (results / "flows").is_file():
+        if self.process.returncode or not (results / made).is_file():
             raise RunError(f"the {self.what} ended with code {self.process.returncode}; {tail}")
         self.console.seek(0)
         with files.create(results / "console") as kept:
@@ -171,12 +172,14 @@ def started(
             yield Machine(process, console, shared, guard, what)
 
 
-def results_of(one: Machine, limit_s: float, cancel: object, keep: Path | None) -> Path:
-    """The folder with the results of a machine, once it has come to its end; they are stored in
-    `keep` as well."""
+def results_of(
+    one: Machine, limit_s: float, cancel: object, keep: Path | None, made: str = "flows"
+) -> Path:
+    """The folder with the results of a machine, once it has come to its end, the file `made` among
+    them; they are stored in `keep` as well."""
     machine.watch(one.process, one.console, limit_s, None, cancel)
     one.process.wait()
-    folder = one.results()
+    folder = one.results(made)
     if keep is not None:
         files.make_folder(keep)
         for file in folder.iterdir():

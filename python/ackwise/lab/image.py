@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -45,6 +46,7 @@ _BOARD = Board(
 _SINCE = (6, 11)  # net.ipv4.tcp_rto_min_us, which each workload sets
 _PORT = {CLIENT: "up", SERVER: "down"}
 _LAB = "/run/lab"
+_WHAT = "image's machine"  # in messages
 # Of the guest itself: its devices, and how it hands over its results.
 _ALWAYS = ("virtio_pci", "9p", "9pnet_virtio", "veth")
 # `tc`'s words, the module that each needs, and a link's key that leads to it
@@ -329,23 +331,33 @@ def _is_native(file: Path) -> bool:
         return stream.read(4) == b"\x7fELF"
 
 
-def _members(prepared: Prepared, kernel: Kernel, image: Image) -> Iterator[bytes]:
-    tools, variables = _tools(bool(prepared.chosen))
-    steps, modules = [], []
-    for number, (name, data) in enumerate(image.loaded(prepared.modules)):
+def _members(
+    kernel: Kernel,
+    image: Image,
+    modules: Iterable[str],
+    steps: Iterable[str],
+    files: Mapping[str, str],
+    *,
+    with_python: bool,
+) -> Iterator[bytes]:
+    tools, variables = _tools(with_python)
+    before, loaded = [], []
+    for number, (name, data) in enumerate(image.loaded(modules)):
         place = f"m/{number:02}-{name}.ko"
-        modules.append(member(place, emulator.MODE_FILE, data))
-        steps.append(f"module /{place}")
-    if prepared.chosen:
+        loaded.append(member(place, emulator.MODE_FILE, data))
+        before.append(f"module /{place}")
+    if with_python:
         mount = programs.program("mount")
-        steps.append(f"exec - {mount} -t cgroup2 cgroup /sys/fs/cgroup")
-    steps += [f"env {key} {value}" for key, value in variables.items()]
-    yield from emulator.initial_files(kernel.guest.read_bytes(), [*steps, *prepared.run.steps])
+        before.append(f"exec - {mount} -t cgroup2 cgroup /sys/fs/cgroup")
+    before += [f"env {key} {value}" for key, value in variables.items()]
+    yield from emulator.initial_files(kernel.guest.read_bytes(), [*before, *steps])
     yield member("dev/null", emulator.MODE_DEVICE, device=(1, 3))
+    yield member("dev/net", emulator.MODE_FOLDER)
+    yield member("dev/net/tun", emulator.MODE_DEVICE, device=(10, 200))
     yield member("m", emulator.MODE_FOLDER)
-    yield from modules
+    yield from loaded
     yield tools
-    for name, text in prepared.run.files.items():
+    for name, text in files.items():
         yield member(f"{_LAB[1:]}/{name}", emulator.MODE_FILE, text.encode("ascii"))
 
 
@@ -360,10 +372,29 @@ def simulate(
 ) -> LabResult:
     """One run on the image's kernel, see `kernel_of`; its files are stored in `keep`. RunError when
     it failed."""
-    scenario = prepared.run.scenario
-    members = _members(prepared, kernel, image)
-    with emulator.started(
-        _BOARD, kernel, members, scenario.seed, CLOCK, what="image's machine"
-    ) as one:
+    scenario, run = prepared.run.scenario, prepared.run
+    members = _members(
+        kernel, image, prepared.modules, run.steps, run.files, with_python=bool(prepared.chosen)
+    )
+    with emulator.started(_BOARD, kernel, members, scenario.seed, CLOCK, what=_WHAT) as one:
         folder = emulator.results_of(one, limit_s or emulator.WALL_LIMIT_S, cancel, keep)
-        return measure.result(folder, scenario, prepared.run.groups_of)
+        return measure.result(folder, scenario, run.groups_of)
+
+
+@contextmanager
+def ran(
+    kernel: Kernel,
+    image: Image,
+    modules: Iterable[str],
+    steps: Iterable[str],
+    files: Mapping[str, str],
+    *,
+    result: str,
+    seed: int,
+    cancel: object = None,
+) -> Iterator[Path]:
+    """The folder of a guest that has run `steps`, with these modules loaded before and these files
+    beside them; it made the file `result`. RunError when it failed."""
+    members = _members(kernel, image, [*_ALWAYS, *modules], steps, files, with_python=False)
+    with emulator.started(_BOARD, kernel, members, seed, CLOCK, what=_WHAT) as one:
+        yield emulator.results_of(one, emulator.WALL_LIMIT_S, cancel, None, result)

@@ -24,7 +24,9 @@ def test_every_entry_of_the_lock_has_hashes() -> None:
         assert re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry), entry
 
 
-@pytest.mark.parametrize("extras", [[], ["dev"], ["docs"], ["fuzz"], ["types"], ["dev", "docs", "fuzz"]])
+@pytest.mark.parametrize(
+    "extras", [[], ["dev"], ["docs"], ["fuzz"], ["types"], ["dev", "docs", "fuzz"]]
+)
 def test_what_is_chosen_is_closed(extras: list[str]) -> None:
     """Whatever an installed package says it needs is among the pins."""
     chosen = pins.chosen(LOCK, pins.requirements(extras))

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""Where claims run: on the lab's kernel, or on a distribution's own.
+
+An image has no ACK policies but those of the module, which are a namespace's. Its clock counts
+instructions and its tick is its own, so a timer's packet may come SLACK_US sooner or later than a
+script says, which the lab's ticks of 10 ms made exact. What causes a packet is exact on both.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ackwise.errors import InputError, RunError
+from ackwise.host.reading import read_bounded
+from ackwise.lab import image as images
+from ackwise.lab import machine
+from ackwise.lab.image import Image
+from ackwise.lab.machine import Kernel
+from ackwise.plans import policy as policies
+from ackwise.roads import choice
+from ackwise_experiments.conform.claim import STOCK, Claim
+
+SLACK_US = 10_000
+CAME_BYTES_MAX = 16 * 2**20
+WALL_LIMIT_S = 600.0
+MODULE = "kernel module"  # the road
+_CLAIMS, _CAME = "claims", "came"
+_STEP = f"conform /run/lab/{_CLAIMS} /run/lab/{_CAME}"
+
+
+class World(Protocol):
+    """A kernel that claims run on."""
+
+    @property
+    def kernel(self) -> Kernel:
+        """It, with the lab's guest program."""
+
+    @property
+    def name(self) -> str:
+        """In the record of results."""
+
+    @property
+    def slack_us(self) -> int:
+        """How much sooner or later than a script says a timer's packet may come."""
+
+    @property
+    def counts_reasons(self) -> bool:
+        """Whether it tells why an ACK left."""
+
+    @property
+    def keys(self) -> dict[str, object]:
+        """More keys of each claim."""
+
+    def exception(self, claim: Claim, policy: str) -> str:
+        """What happens here in place of what it claims; "" if it is claimed here."""
+
+    def came(self, text: str, seed: int, cancel: object) -> str:
+        """What linux/lab/conform.c writes about claims. Raises RunError."""
+
+
+@dataclass(frozen=True)
+class InLab:
+    """The lab's kernel."""
+
+    kernel: Kernel
+    name: str = "lab"
+    slack_us: int = 0
+    counts_reasons: bool = True
+
+    @property
+    def keys(self) -> dict[str, object]:
+        """More keys of each claim."""
+        return {}
+
+    def exception(self, claim: Claim, policy: str) -> str:
+        """What happens here in place of what it claims: nothing else."""
+        del claim, policy
+        return ""
+
+    def came(self, text: str, seed: int, cancel: object) -> str:
+        """What linux/lab/conform.c writes about claims. Raises RunError."""
+        with machine.run_folder(self.kernel) as place:
+            machine.put(place, _CLAIMS, text)
+            machine.run(
+                self.kernel, place, [_STEP], seed=seed, wall_limit_s=WALL_LIMIT_S, cancel=cancel
+            )
+            return _read(place)
+
+
+@dataclass(frozen=True)
+class OnImage:
+    """A distribution's kernel, with the module loaded if it has that, whatever is chosen."""
+
+    kernel: Kernel
+    image: Image
+    name: str = "image"
+    slack_us: int = SLACK_US
+    counts_reasons: bool = False
+
+    @property
+    def keys(self) -> dict[str, object]:
+        """More keys of each claim."""
+        return {"by_sysctl": 1}
+
+    def exception(self, claim: Claim, policy: str) -> str:
+        """What happens here in place of what it claims; "" if it is claimed here."""
+        return claim.exception(self.image.release, by_module=policy != STOCK)
+
+    def came(self, text: str, seed: int, cancel: object) -> str:
+        """What linux/lab/conform.c writes about claims. Raises RunError."""
+        with images.ran(
+            self.kernel, self.image, ["tun", "ackwise"], [_STEP], {_CLAIMS: text},
+            result=_CAME, seed=seed, cancel=cancel,
+        ) as place:  # fmt: skip
+            return _read(place)
+
+
+def _read(place: Path) -> str:
+    try:
+        data = read_bounded(place / _CAME, CAME_BYTES_MAX, "what the guest reports")
+    except InputError as problem:
+        raise RunError(str(problem)) from None
+    return data.decode("ascii", "replace")
+
+
+def on_image(kernel: Kernel, image: Image) -> OnImage:
+    """Claims on a distribution's kernel. InputError for one that cannot run them."""
+    if not image.has("tun"):
+        raise InputError(
+            f"--image: {image.release} has no module tun, by which claims reach it; unpack the "
+            "package with the rest of its modules"
+        )
+    return OnImage(kernel, image)
+
+
+def check(image: Image, label: str) -> None:
+    """InputError for a policy that claims cannot choose on an image: a claim's connection has a
+    network namespace of its own, and only the module's policies are a namespace's."""
+    chosen = choice.choose_elsewhere(policies.parse(label, "--policy"), image.facts)
+    road = chosen.road
+    if road is None or road.name != MODULE:
+        taken = f"by the road {road.name}" if road else "by no road"
+        raise InputError(
+            f"--policy: {label}: {image.release} carries it {taken}, and claims need the "
+            "kernel module: put ackwise.ko into lib/modules/RELEASE/updates/ (docs/module.md)"
+        )
+
+
+def of_module(image: Image) -> list[str]:
+    """The policies that its module has."""
+    return list(image.facts.module_policies)
