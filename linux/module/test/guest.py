@@ -36,6 +36,7 @@ COUNTS = Path("/proc/net/ackwise")
 SLABS = Path("/proc/slabinfo")
 SEGMENT_BYTES = 1448
 MESSAGES, MESSAGE_BYTES, PAUSE_S = 20, 1000, 0.06
+LASTING = 20_000  # segments, of which the first thousands bring quick ACKs
 ALONE = 20  # transfers whose ACKs are held when the module is removed
 SIOCOUTQ = 0x5411
 LOW_DELAY = 0x10  # the first band of tc-prio(8)
@@ -155,15 +156,16 @@ def transfer() -> Iterator[tuple[socket.socket, list[int]]]:
     listener.close()
 
 
-def count(case: Case) -> None:
-    data = bytes(2000 * SEGMENT_BYTES)
+def count(case: Case, segments: int = 2000, label: str = "") -> None:
+    data = bytes(segments * SEGMENT_BYTES)
     with case, transfer() as (sender, got):
         before = acks()
         sender.sendall(data)
         sender.shutdown(socket.SHUT_WR)
         while got[0] < len(data):
             time.sleep(0.01)
-        print(f"RESULT {case.case}: {acks() - before} ACKs for 2000 segments", flush=True)
+        came = acks() - before
+        print(f"RESULT {label or case.case}: {came} ACKs for {segments} segments", flush=True)
 
 
 def bulk(case: Case, seconds: float) -> dict[str, float]:
@@ -392,20 +394,22 @@ def run(module: str, command: list[str]) -> None:
     place = Path("/lib/modules") / os.uname().release / "updates"
     do("mount -t tmpfs modules /lib/modules")
     place.mkdir(parents=True)
+    for list_ in ("order", "builtin", "builtin.modinfo"):  # which depmod asks for
+        (place.parent / f"modules.{list_}").touch()
     do(f"cp {module} {place}")
     do("depmod")
     print("RESULT", subprocess.check_output([*command, "run", "adaptive", "--dry-run"], text=True))
-    count(Case(module, "stock"))
+    count(Case(module, "stock"), LASTING)
     policy = subprocess.Popen([*command, "run", "adaptive"])
     while not SYSCTL.exists() or SYSCTL.read_text(encoding="ascii").strip() != "adaptive":
         time.sleep(0.5)
     time.sleep(2)
-    count(Case(module, "stock"))
+    count(Case(module, "stock"), LASTING, "adaptive")
     time.sleep(2)
     print("RESULT", subprocess.check_output([*command, "run", "--status"], text=True))
     policy.send_signal(signal.SIGINT)
     print(f"RESULT run ended with {policy.wait()}, module there: {SYSCTL.exists()}", flush=True)
-    count(Case(module, "stock"))
+    count(Case(module, "stock"), LASTING)
 
 
 def fail(what: threading.ExceptHookArgs) -> None:
