@@ -130,6 +130,7 @@ def _packages() -> Iterator[Item]:
         "python/ackwise/*.py",
     )
     for kind, paths, needs in (
+        ("aarch64", ("tools/*aarch64.sh", "tools/debian-tree", "Cargo.*"), ("fresh",)),
         ("deb", ("tools/*deb*", "tools/beside.sh", "linux/module/*"), ("fresh",)),
         ("oci", ("tools/*deb*", "tools/check_oci.sh", "Containerfile"), ("fresh",)),
         ("python", KERNEL, LAB),

@@ -3,6 +3,7 @@
 # Every package into OUT, with an SBOM and SHA-256 sums: wheel, sdist, and where there is dpkg the Debian packages.
 # tools/packages.sh OUT MAN     MAN: the folder of `make man`
 #
+# With AARCH64=no, without the wheel for aarch64, which takes longest.
 # The version is the newest in CHANGELOG.md. One that is not released yet sorts before its release in Debian.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,12 +24,21 @@ mkdir -p "$out"
 maturin=("$(dirname "$python")/maturin")
 said=$("${maturin[@]}" build --release --quiet --interpreter "$python" --out "$out" 2>&1) || { echo "$said" && exit 1; }
 said=$("${maturin[@]}" sdist --out "$out" 2>&1) || { echo "$said" && exit 1; }
+wheel=$(echo "$out"/ackwise-*.whl)
+if [ "${AARCH64:-}" != no ]; then
+	if [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then
+		echo "packages: the wheel for aarch64, in a Debian tree: 5 to 10 minutes"
+		tools/wheel_aarch64.sh "$out"
+	else
+		echo "packages: not root, or no mmdebstrap: no wheel for aarch64" >&2
+	fi
+fi
 if command -v dpkg-shlibdeps >/dev/null; then
-	tools/deb.sh "$out"/ackwise-*.whl "$debian" "$date" "$man" "$out" "$python" -m ackwise
+	tools/deb.sh "$wheel" "$debian" "$date" "$man" "$out" "$python" -m ackwise
 else
 	echo "packages: no dpkg-dev here: no Debian package" >&2
 fi
 shopt -s nullglob # without dpkg there is none
 debs=("$out"/*.deb)
-"$python" tools/sbom.py "$out"/ackwise-*.whl "${debs[@]}" >"$out/ackwise-$version.cyclonedx.json"
+"$python" tools/sbom.py "$wheel" "${debs[@]}" >"$out/ackwise-$version.cyclonedx.json"
 (cd "$out" && sha256sum ackwise* >SHA256SUMS && cat SHA256SUMS)
