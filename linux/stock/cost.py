@@ -2,7 +2,9 @@
 """What queueing disciplines cost in instructions, on the kernel that is running, for each pure ACK
 that TCP makes, each segment received and each data packet sent; with those that hold ACKs.
 
-    SHIFT=0 linux/stock/boot IMAGE python linux/stock/cost.py PROGRAM [--json]
+    SHIFT=0 linux/stock/boot IMAGE python linux/stock/cost.py PROGRAM [--module FILE] [--json]
+
+With --module, what the kernel module costs in their place, loaded and with policies.
 
 PROGRAM is linux/selftests/cost.c, whose clock counts instructions. For each discipline it runs in
 namespaces of its own, where it is init; its tun device has the discipline before it begins.
@@ -11,6 +13,7 @@ Figures are those of a discipline less those of none ("noqueue"). An ACK costs w
 acknowledges each segment (a route with `quickack`) takes more than one that acknowledges every
 second; a segment received what is left of the latter without its ACK. Of a data packet sent, half
 an ACK that arrives is a part. The queue is empty whenever a packet comes: no figure has a backlog.
+With a policy of the module, TCP makes fewer ACKs: no figure for one, only for segments with theirs.
 
 Exit status 1: TCP did not make the same ACKs, or nothing was held, or two lengths of a batch differ
 by more than 2% of what a segment costs in all.
@@ -23,7 +26,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from measure import do, inside
 
@@ -62,8 +65,8 @@ class Row:
 
     discipline: str
     holds: bool
-    ack: float
-    segment: float
+    ack: float | None  # None: with fewer ACKs made, the two cannot be told apart
+    segment: float | None
     packet: float
     received: float  # a segment with its share of ACKs
     acks_left: float  # of 100 that TCP made, every second segment
@@ -90,6 +93,18 @@ def usual(kind: str) -> Iterator[None]:
     """One of the kernel's own, on the device."""
     do(f"tc -n {HOST} qdisc replace dev {DEVICE} root {kind}")
     yield
+
+
+@contextmanager
+def loaded(module: str, name: str = "") -> Iterator[None]:
+    """The kernel module, with a policy for the program's namespace."""
+    do(f"insmod {module}")
+    try:
+        if name:
+            do(f"ip netns exec {HOST} sysctl -qw net.ipv4.tcp_ack_policy={name}")
+        yield
+    finally:
+        do("rmmod ackwise")
 
 
 def counts(program: str) -> Counts:
@@ -120,16 +135,17 @@ def per_segment(batches: list[Batch]) -> float:
     return slopes([batches[0], batches[-1]])[0]
 
 
-def row(name: str, holds: bool, found: Counts, made: Counts) -> Row:
-    """The figures in all. `made`: of a run in which each ACK that TCP made left."""
+def row(name: str, holds: bool, found: Counts, made: Counts, *, makes_all: bool) -> Row:
+    """The figures in all. `made`: of a run in which each ACK that TCP made left; `makes_all`: TCP
+    made as many in this one."""
     each, second = (made[f"receiver {kind}"][-1].share for kind in ("each", "none"))
     received = per_segment(found["receiver none"])
     ack = (per_segment(found["receiver each"]) - received) / (each - second)
     return Row(
         discipline=name,
         holds=holds,
-        ack=ack,
-        segment=received - ack * second,
+        ack=ack if makes_all else None,
+        segment=received - ack * second if makes_all else None,
         packet=per_segment(found["sender none"]),
         received=received,
         acks_left=100 * found["receiver none"][-1].share / second,
@@ -139,10 +155,17 @@ def row(name: str, holds: bool, found: Counts, made: Counts) -> Row:
 
 def less(one: Row, base: Row) -> Row:
     """A row less another."""
-    return Row(
-        one.discipline, one.holds, one.ack - base.ack, one.segment - base.segment,
-        one.packet - base.packet, one.received - base.received, one.acks_left, one.noise,
-    )  # fmt: skip
+
+    def difference(a: float | None, b: float | None) -> float | None:
+        return None if a is None or b is None else a - b
+
+    return replace(
+        one,
+        ack=difference(one.ack, base.ack),
+        segment=difference(one.segment, base.segment),
+        packet=one.packet - base.packet,
+        received=one.received - base.received,
+    )
 
 
 def problems(rows: list[Row]) -> list[str]:
@@ -162,11 +185,17 @@ def main() -> int:
     """Exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("program")
+    parser.add_argument("--module")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    cases = [(name, usual(name), False) for name in (NONE, *OTHERS)]
-    cases += [("ackwise, adaptive, nothing held", held("adaptive", NEVER_SETTLED), False)]
-    cases += [(f"ackwise, {one}", held(one, SETTLED), True) for one in POLICIES]
+    cases = [(NONE, usual(NONE), False)]
+    if given.module:
+        cases += [("module, nothing chosen", loaded(given.module), False)]
+        cases += [(f"module, {one}", loaded(given.module, one), True) for one in POLICIES]
+    else:
+        cases += [(name, usual(name), False) for name in OTHERS]
+        cases += [("ackwise, adaptive, nothing held", held("adaptive", NEVER_SETTLED), False)]
+        cases += [(f"ackwise, {one}", held(one, SETTLED), True) for one in POLICIES]
     rows: list[Row] = []
     made: Counts = {}
     for name, discipline, holds in cases:
@@ -176,7 +205,8 @@ def main() -> int:
             found = counts(given.program)
         do(f"ip netns del {HOST}")
         made = made or found
-        rows.append(row(name, holds, found, made))
+        makes_all = not (holds and given.module)
+        rows.append(row(name, holds, found, made, makes_all=makes_all))
     shown = [rows[0], *(less(one, rows[0]) for one in rows[1:])]
     wrong = problems(rows)
     if given.json:
@@ -189,9 +219,10 @@ def main() -> int:
         for one in shown:
             sign = "" if one.discipline == NONE else "+"
             figures = (one.ack, one.segment, one.packet, one.received)
+            texts = ["" if value is None else f"{value:{sign}.0f}" for value in figures]
             print(
-                f"| {one.discipline} | {' | '.join(f'{value:{sign}.0f}' for value in figures)} | "
-                f"{one.acks_left:.1f} | {one.noise:.0f} |"
+                f"| {one.discipline} | {' | '.join(texts)} | {one.acks_left:.1f} | "
+                f"{one.noise:.0f} |"
             )
         for line in wrong:
             print(f"cost.py: {line}")
