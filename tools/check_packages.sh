@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Makes the packages, installs one kind into a clean tree, uses it, and removes it without a trace.
-# tools/check_packages.sh aarch64|deb|oci|python
+# tools/check_packages.sh aarch64|deb|oci|wheel
 #
-# aarch64, deb, oci: see check_KIND.sh. python: the wheel in an environment of its own, with the lab on its kernel
+# aarch64, deb, oci: see check_KIND.sh. wheel: that of this host in an environment of its own, with the lab on its kernel
 # of the cache, and a wheel built from the sdist has the same files.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ python=$root/${PYTHON:-.venv/bin/python}
 [ "$1" = aarch64 ] || export AARCH64=no
 tools/packages.sh build/packages build/man
 (cd build/packages && sha256sum --quiet -c SHA256SUMS)
-[ "$1" = python ] || exec "tools/check_$1.sh" build/packages
+[ "$1" = wheel ] || exec "tools/check_$1.sh" build/packages
 
 key='from ackwise.lab import build; print(build.inputs(True).key(""), build.inputs(False).key(""))'
 ours=$("$python" -c "$key")

@@ -133,7 +133,7 @@ def _packages() -> Iterator[Item]:
         ("aarch64", ("tools/*aarch64.sh", "tools/debian-tree", "Cargo.*"), ("fresh",)),
         ("deb", ("tools/*deb*", "tools/beside.sh", "linux/module/*"), ("fresh",)),
         ("oci", ("tools/*deb*", "tools/check_oci.sh", "Containerfile"), ("fresh",)),
-        ("python", KERNEL, LAB),
+        ("wheel", KERNEL, LAB),
     ):
         words = ("tools/check_packages.sh", kind)
         yield Item(f"package-{kind}", words, (*shared, *paths), needs)

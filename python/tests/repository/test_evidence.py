@@ -75,7 +75,7 @@ def test_what_could_not_run_keeps_its_record(folder: Path) -> None:
         ("core/policy/new.c", set()),
         (
             "python/ackwise/cli/compare.py",
-            {"fuzz-python", "package-aarch64", "package-deb", "package-oci", "package-python"},
+            {"fuzz-python", "package-aarch64", "package-deb", "package-oci", "package-wheel"},
         ),
         ("linux/fuzz/results.c", {"fuzz-guest"}),
         ("docs/live.md", set()),
