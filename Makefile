@@ -68,7 +68,8 @@ LAB_SOURCES := python/ackwise/lab/sources
 .PHONY: build
 build: setup ## compile the engine, install ackwise and its experiments into .venv (editable)
 	@core/policies --write
-	@if command -v clang >/dev/null; then $(MAKE) -s -C linux/bpf shipped; fi # else `live` does without, `run` with less
+	@if command -v clang >/dev/null; then $(MAKE) -s -C linux/bpf shipped; \
+		else echo 'without clang, no BPF programs: `ackwise live` does without, `ackwise run` and `try` with less'; fi
 	@rm -rf $(BUNDLED) && mkdir -p $(BUNDLED) && cd core && cp --parents -t ../$(BUNDLED) include/ackwise/* \
 		policy.c reason.c policy/registry.c rivals/registry.c rivals/rivals.h host/*.c \
 		test/prop_orders.c test/listed.h test/model.h test/test.h

@@ -296,3 +296,10 @@ def _why(library: ctypes.CDLL, said: list[str] | None = None) -> str:
     library.libbpf_strerror(number, own, len(own))  # also covers libbpf's own error numbers
     why = known.get(number) or own.value.decode(errors="replace")
     return f"{why}\n{last(said)}" if said else why
+
+
+def not_built(program: Path) -> str:
+    """Why a program that ackwise ships is not there, with the remedy; empty if it is."""
+    if program.exists():
+        return ""
+    return f"{program} is missing; install clang, then run `make build` again"

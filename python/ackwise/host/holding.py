@@ -52,9 +52,10 @@ def unable(policy: str) -> str:
 
 def not_built(policy: str) -> str:
     """Why no such discipline exists with this policy; empty if one does."""
-    if _object(policy).exists():
-        return ""
-    return f"{policy} is not built for it (linux/bpf/qdisc); with it: {', '.join(policies())}"
+    why = bpf.not_built(_object(policy))
+    if why and policies():
+        return f"{policy} is not built for it (linux/bpf/qdisc); with it: {', '.join(policies())}"
+    return why
 
 
 def policies() -> list[str]:

@@ -38,9 +38,7 @@ _BYTES = _ANSWERS_AT + 4 * ANSWERS_MAX
 
 def missing() -> str:
     """Why the programs cannot be loaded here; "" if nothing speaks against it."""
-    if not PROGRAM.exists():
-        return f"{PROGRAM} is missing; install clang, then run `make build` again"
-    return bpf.missing()
+    return bpf.not_built(PROGRAM) or bpf.missing()
 
 
 def namespace_cookie() -> int:

@@ -56,12 +56,9 @@ class Walker:
 
     def _load(self, stack: ExitStack) -> None:
         library = self._library
-        try:
-            data = PROGRAM.read_bytes()
-        except OSError:
-            raise RunError(
-                f"{PROGRAM} is missing; install clang, then run `make build` again"
-            ) from None
+        if why := bpf.not_built(PROGRAM):
+            raise RunError(why)
+        data = PROGRAM.read_bytes()
         if not bpf.KERNEL_TYPES.exists():
             raise RunError("this kernel has no BTF; build it with DEBUG_INFO_BTF")
         with bpf.listening(library) as said:

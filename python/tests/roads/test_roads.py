@@ -194,6 +194,12 @@ def test_the_discipline_makes_fewer_acks_alone(label: str, why: str, types: Path
     assert why in Discipline().fit(over("lo", label)).why
 
 
+def test_a_checkout_built_without_clang_says_what_builds_the_discipline(types: Path) -> None:
+    for made in types.parent.glob("hold.*.bpf.o"):
+        made.unlink()
+    assert "install clang, then run `make build`" in Discipline().fit(over("lo")).why
+
+
 def test_a_kernel_without_bpf_disciplines_is_told_what_it_lacks(types: Path) -> None:
     types.write_bytes(b"\0tcp_sock\0")
     assert "CONFIG_NET_SCH_BPF" in Discipline().fit(over("lo")).why
