@@ -7,5 +7,5 @@ mod compile;
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=../core/compile.rs");
-    compile::compile(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../core"), true);
+    compile::compile(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../core/c"), true);
 }
