@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 
-from measure import do, inside
+from measure import do, inside, loaded
 
 from ackwise.host import holding
 from ackwise.plans import policy
@@ -96,15 +96,12 @@ def usual(kind: str) -> Iterator[None]:
 
 
 @contextmanager
-def loaded(module: str, name: str = "") -> Iterator[None]:
+def by_module(module: str, name: str = "") -> Iterator[None]:
     """The kernel module, with a policy for the program's namespace."""
-    do(f"insmod {module}")
-    try:
+    with loaded(module):
         if name:
             do(f"ip netns exec {HOST} sysctl -qw net.ipv4.tcp_ack_policy={name}")
         yield
-    finally:
-        do("rmmod ackwise")
 
 
 def counts(program: str) -> Counts:
@@ -190,8 +187,8 @@ def main() -> int:
     given = parser.parse_args()
     cases = [(NONE, usual(NONE), False)]
     if given.module:
-        cases += [("module, nothing chosen", loaded(given.module), False)]
-        cases += [(f"module, {one}", loaded(given.module, one), True) for one in POLICIES]
+        cases += [("module, nothing chosen", by_module(given.module), False)]
+        cases += [(f"module, {one}", by_module(given.module, one), True) for one in POLICIES]
     else:
         cases += [(name, usual(name), False) for name in OTHERS]
         cases += [("ackwise, adaptive, nothing held", held("adaptive", NEVER_SETTLED), False)]

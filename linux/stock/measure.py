@@ -64,6 +64,19 @@ def do(words: str, given: str = "") -> None:
         sys.exit(f"{words}: {done.stderr.strip()}")
 
 
+@contextmanager
+def loaded(module: str | None) -> Iterator[None]:
+    """The kernel module, where one is given."""
+    if not module:
+        yield
+        return
+    do(f"insmod {module}")
+    try:
+        yield
+    finally:
+        do("rmmod ackwise")
+
+
 def set_up(link_name: str) -> float:
     """The namespaces, devices and queueing disciplines of a link, as the lab has them; its RTT
     without queues, seconds."""

@@ -11,6 +11,7 @@ hundred exceeds is more than 1% above stock's. Needs root and openssl.
 """
 
 import argparse
+import itertools
 import json
 import socket
 import ssl
@@ -21,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from measure import PORT, do, in_force, inside, set_up
+from measure import PORT, do, in_force, inside, loaded, set_up
 from report import exceeded_by
 
 from ackwise.errors import InputError, RunError
@@ -204,11 +205,9 @@ def main() -> int:
     )
     for host in (network.CLIENT, network.SERVER):
         do(f"ip netns exec {host} sysctl -qw net.ipv4.tcp_fastopen=3")
-    if given.module:
-        do(f"insmod {given.module}")
-    for number in range(given.rounds):
-        for name in names:
-            device = None if given.module else PORT  # the module's are a namespace's
+    device = None if given.module else PORT  # the module's are a namespace's
+    with loaded(given.module):
+        for number, name in itertools.product(range(given.rounds), names):
             with in_force(name.removesuffix(" again"), device) as counters:
                 some = times(given.count)
             for kind, values in some.items():

@@ -29,7 +29,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from statistics import fmean
 
-from measure import PORT, busy_ticks, do, in_force, inside, packets, set_up, snmp
+from measure import PORT, busy_ticks, do, in_force, inside, loaded, packets, set_up, snmp
 
 from ackwise.errors import InputError, RunError
 from ackwise.lab import network
@@ -127,15 +127,9 @@ class Transfers:
 @contextmanager
 def policy_of(name: str, module: str | None) -> Iterator[dict[str, int]]:
     """The policy in force, with its module loaded."""
-    if module:
-        do(f"insmod {module}")
-    try:
-        # that of a module is a namespace's, that of the discipline a device's
-        with in_force(name, None if module else PORT) as counters:
-            yield counters
-    finally:
-        if module:
-            do("rmmod ackwise")
+    # that of a module is a namespace's, that of the discipline a device's
+    with loaded(module), in_force(name, None if module else PORT) as counters:
+        yield counters
 
 
 class OnAndOff:
