@@ -211,7 +211,7 @@ def claim_exceptions() -> str:
     ]
     return "\n".join(
         [
-            "| claim | module, or release from which on | what happens there |",
+            "| claim | way, or release from which on | what happens instead |",
             "|---|---|---|",
             *rows,
         ]

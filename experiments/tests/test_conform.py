@@ -9,10 +9,20 @@ import pytest
 from ackwise import __version__, engine
 from ackwise.cli import main as cli
 from ackwise.errors import InputError
+from ackwise.host import programs
 from ackwise.lab.image import Image
 from ackwise.lab.machine import Kernel
 from ackwise_experiments.conform import document, suite, world
-from ackwise_experiments.conform.claim import App, Arrives, Claim, Leaves, Quiet, parse
+from ackwise_experiments.conform.claim import (
+    MODULE,
+    ROUTE,
+    App,
+    Arrives,
+    Claim,
+    Leaves,
+    Quiet,
+    parse,
+)
 from ackwise_experiments.conform.suite import Came, Seen, SentPacket
 from ackwise_experiments.conform.world import OnImage
 
@@ -134,7 +144,7 @@ def test_figures_of_a_policy_are_those_of_its_own_parameters() -> None:
         ("peer sack=perhaps", 3, '"perhaps" is not known here; known: yes, no'),
         ("peer rtt=9s", 3, "rtt: \"9s\" is out of range; give 0ms to 500ms"),
         ("host rcvbuf=many", 3, 'rcvbuf: "many" is not a whole number'),
-        ("unless there It differs.", 3, '"there" is neither `module` nor a release such as 7.3'),
+        ("unless there It differs.", 3, '"there" is neither `module`, `route` nor a release'),
         ("unless 7.3", 3, "say what happens there: `unless 7.3 TEXT`"),
         ("host buffer=1", 3, '"buffer" is not known here'),
         ("host warm", 3, '"warm" is not of the form key=value'),
@@ -319,13 +329,10 @@ def test_the_application_must_read_the_bytes_that_were_sent() -> None:
 def test_a_claim_may_except_the_module_and_newer_releases() -> None:
     read = claim("unless 7.3 It replies.\nunless module It holds.\nat 0ms arrives 0s:1s\n"
                  "by 500ms leaves ack 1s\n")  # fmt: skip
-
-    def told(release: str, *, by_module: bool = False) -> str:
-        return read.exception(release, by_module=by_module)
-
-    assert told("6.12.117+deb12-amd64") == told("7.2.9") == ""
+    told = read.exception
+    assert told("6.12.117+deb12-amd64") == told("7.2.9") == told("6.12.117", "route") == ""
     assert told("7.3.4+deb13-amd64") == told("7.10.1") == told("8.0") == "It replies."
-    assert told("6.12.117", by_module=True) == "It holds."
+    assert told("6.12.117", "module") == "It holds."
 
 
 def image_of(folder: Path, policies: str = "") -> OnImage:
@@ -340,19 +347,20 @@ def image_of(folder: Path, policies: str = "") -> OnImage:
     return world.on_image(Kernel(image.linux, Path("guest"), image.label, "0", False), image)
 
 
-def test_only_the_modules_policies_can_be_a_claims_own(tmp_path: Path) -> None:
+def test_claims_choose_what_a_namespace_can(tmp_path: Path) -> None:
     where = image_of(tmp_path, "adaptive delayed").image
-    assert world.of_module(where) == ["adaptive", "delayed"]
-    world.check(where, "delayed:segments=4")
-    with pytest.raises(InputError, match=r"every: .* carries it by the road route attribute"):
-        world.check(where, "every")
+    assert world.of_image(where) == ["adaptive", "delayed"]
+    assert world.way_of(where, "delayed:segments=4") == MODULE
+    assert world.way_of(where, "every") == ROUTE
+    with pytest.raises(InputError, match=r"a3: .* by no road, and .*needs .*ackwise\.ko"):
+        world.way_of(where, "a3")
 
 
-def test_without_the_module_nothing_but_stock_is_claimed(tmp_path: Path) -> None:
+def test_without_the_module_claims_choose_every(tmp_path: Path) -> None:
     where = image_of(tmp_path).image
-    assert world.of_module(where) == []
-    with pytest.raises(InputError, match=r"adaptive: .* by no road, and claims need .*ackwise\.ko"):
-        world.check(where, "adaptive")
+    assert world.of_image(where) == ["every"]
+    with pytest.raises(InputError, match=r"adaptive: .* by no road"):
+        world.way_of(where, "adaptive")
 
 
 def test_an_image_without_tun_is_refused(tmp_path: Path) -> None:
@@ -364,13 +372,18 @@ def test_an_image_without_tun_is_refused(tmp_path: Path) -> None:
         world.on_image(kernel, image)
 
 
-def test_a_policy_is_a_sysctl_on_an_image_and_a_socket_option_in_the_lab(tmp_path: Path) -> None:
-    where = image_of(tmp_path, "every")
+def test_how_a_policy_is_chosen_depends_on_the_kernel(tmp_path: Path) -> None:
+    where = image_of(tmp_path, "delayed")
     done = suite.actions(TIMED, TIMED.lines)
-    for keys, said in ((where.keys, True), (world.InLab(where.kernel).keys, False)):
-        first = suite.script(0, TIMED, "every", done, 0, keys)[0]
-        assert ("by_sysctl=1" in first) is said
-        assert "policy=every" in first
+    for policy, one, said in (
+        ("every", world.InLab(where.kernel), ""),
+        ("delayed", where, "by=sysctl"),
+        ("every", where, f"by=route ip={programs.program('ip')}"),
+        ("stock", where, "by=sysctl"),
+    ):
+        first = suite.script(0, TIMED, policy, done, 0, one.keys(policy))[0]
+        assert first.endswith(said) if said else "by=" not in first
+        assert ("policy=" in first) is (policy != "stock")
 
 
 # --- what is shipped, and the command ------------------------------------------------------------

@@ -59,6 +59,7 @@
 #define CLAIM_PHASE_US 5000 /* a tick is 10 ms */
 #define HOST "10.0.0.1"
 #define PEER "10.0.0.2"
+#define NETWORK "10.0.0.0/24"
 #define HOST_PORT 5001
 #define PEER_PORT 20001
 #define PACKET_MAX 2048
@@ -304,7 +305,7 @@ static void print_what_left(int cause)
 			if (tcp[13] & 1 << i)
 				fputc(flag_letters[i], out);
 		print_options(tcp + 20, header - 20);
-		if (first && !c.setup.by_sysctl)
+		if (first && c.setup.by == BY_SOCKET)
 			print_reasons();
 		first = false;
 		fputc('\n', out);
@@ -322,13 +323,28 @@ static void put_file(const char *path, const char *value)
 	close(fd);
 }
 
-/* A kernel with the module knows the series' sysctl, but not its socket option. */
+/*
+ * A kernel with the module knows the series' sysctl, but not its socket option. Each one has the
+ * attribute of a route, which is "every".
+ */
 static void place_policy(int fd, const char *policy)
 {
-	if (c.setup.by_sysctl)
-		put_file("/proc/sys/net/ipv4/tcp_ack_policy", policy);
-	else
+	char *const words[] = { c.setup.ip, "route",   "change", NETWORK, "dev",
+				"peer",     "quickack", "1",      NULL };
+
+	switch (c.setup.by) {
+	case BY_SOCKET:
 		choose_policy(fd, policy);
+		break;
+	case BY_SYSCTL:
+		put_file("/proc/sys/net/ipv4/tcp_ack_policy", policy);
+		break;
+	case BY_ROUTE:
+		if (strcmp(policy, "every"))
+			die("no route has the ACK policy %s", policy);
+		run_program(NULL, words);
+		break;
+	}
 }
 
 static void device_ioctl(int fd, unsigned long what, struct ifreq *request)

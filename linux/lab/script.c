@@ -36,6 +36,15 @@ static void add_sysctl(struct setup *s, const char *name, const char *value)
 	s->sysctls_count++;
 }
 
+static enum by by_of(const char *name)
+{
+	static const char *const names[] = { [BY_SOCKET] = "socket",
+					     [BY_SYSCTL] = "sysctl",
+					     [BY_ROUTE] = "route" };
+
+	return (enum by)index_of(name, names, ARRAY_SIZE(names), "way");
+}
+
 static void setup_key(struct setup *s, const char *key, const char *value)
 {
 	if (!strncmp(key, "tcp_", 4))
@@ -64,8 +73,10 @@ static void setup_key(struct setup *s, const char *key, const char *value)
 		s->eager = flag_of(value);
 	else if (!strcmp(key, "checked"))
 		s->checked = flag_of(value);
-	else if (!strcmp(key, "by_sysctl"))
-		s->by_sysctl = flag_of(value);
+	else if (!strcmp(key, "by"))
+		s->by = by_of(value);
+	else if (!strcmp(key, "ip"))
+		copy_word(s->ip, sizeof(s->ip), value);
 	else if (!strcmp(key, "early"))
 		s->early_us = signed_number(value, 0, TIME_MOST_US);
 	else if (!strcmp(key, "rtt"))

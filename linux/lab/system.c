@@ -193,7 +193,8 @@ void run_program(const char *namespace_name, char *const words[])
 	pid_t child = fork();
 
 	if (child == 0) {
-		enter(namespace_name);
+		if (namespace_name)
+			enter(namespace_name);
 		execv(words[0], words);
 		die("%s: %s", words[0], strerror(errno));
 	}

@@ -38,7 +38,7 @@ uint64_t clock_ns(void);
 /* The namespace "-" is the initial one. */
 void enter(const char *name);
 void load_module(const char *path);
-void run_program(const char *namespace_name, char *const words[]);
+void run_program(const char *namespace_name, char *const words[]); /* NULL: this one */
 void write_file(const char *namespace_name, const char *path, const char *value);
 void save_counters(const char *namespace_name, const char *file);
 

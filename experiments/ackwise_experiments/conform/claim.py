@@ -4,8 +4,8 @@
     rfc 9293 3.8.6.3 MUST           where it is required
     why A sender takes a longer silence for a loss.
     policies stock linux            which policies it is about (default: all)
-    unless module It cannot know.   a distribution's kernel, or one with the module, of which it is
-                                    not true, and what happens there
+    unless module It cannot know.   with a policy by the module or by a route's attribute, or from a
+                                    release on: not true there, and what happens instead
     peer timestamps=yes             the other end, whose segments are written here
     host rcvbuf=20000 warm=20       the end under test, and its application
     at 0ms arrives 0s:1s            one full segment
@@ -57,7 +57,7 @@ _HOST = {"rcvbuf": "20000", "warm": "20", "reader": "eager", "lowat": "", "oobin
 _FLAGS = {"fin": "F", "syn": "S", "rst": "R", "psh": "P", "cwr": "C", "ece": "E"}
 _PROSE = ("why", "differs")
 _HEAD = ("rfc", *_PROSE, "unless", "policies", "peer", "host")
-MODULE = "module"
+MODULE, ROUTE = "module", "route"  # ways to a policy on a distribution's kernel
 _RELEASE = re.compile(r"[1-9][0-9]?\.[0-9]{1,2}")
 _OPTIONS = ("quickack", "policy", "rcvbuf", "lowat", "nodelay")
 
@@ -143,7 +143,7 @@ class Claim:
     rfcs: list[Rfc] = field(default_factory=list)
     why: str = ""
     differs: str = ""  # how Linux differs from the RFC
-    unless: dict[str, str] = field(default_factory=dict)  # MODULE or a release: what happens there
+    unless: dict[str, str] = field(default_factory=dict)  # what happens instead, by way or release
     policies: list[str] = field(default_factory=list)  # []: all
     peer: dict[str, str] = field(default_factory=lambda: dict(_PEER))
     host: dict[str, str] = field(default_factory=lambda: dict(_HOST))
@@ -181,11 +181,12 @@ class Claim:
                 return asked
         return None
 
-    def exception(self, release: str, *, by_module: bool) -> str:
-        """What happens in its place on a distribution's kernel, or with the module; "" if it is
-        claimed there."""
+    def exception(self, release: str, way: str = "") -> str:
+        """What happens instead on a distribution's kernel, with a policy by MODULE or ROUTE; "" if
+        it is claimed there."""
         for where, text in self.unless.items():
-            if by_module if where == MODULE else version_of(where) <= version_of(release):
+            by_way = where in (MODULE, ROUTE)
+            if where == way if by_way else version_of(where) <= version_of(release):
                 return text
         return ""
 
@@ -501,9 +502,9 @@ def _head(reader: _Reader, key: str) -> None:
     elif key in _PROSE:
         setattr(claim, key, " ".join([getattr(claim, key), *reader.words]).strip())
     elif key == "unless":
-        where = reader.word("`module` or a release such as 7.3")
-        if where != MODULE and not _RELEASE.fullmatch(where):
-            reader.fail(f"{quoted(where)} is neither `module` nor a release such as 7.3")
+        where = reader.word("`module`, `route` or a release such as 7.3")
+        if where not in (MODULE, ROUTE) and not _RELEASE.fullmatch(where):
+            reader.fail(f"{quoted(where)} is neither `module`, `route` nor a release such as 7.3")
         if not reader.words:
             reader.fail(f"say what happens there: `unless {where} TEXT`")
         claim.unless[where] = " ".join(reader.words)

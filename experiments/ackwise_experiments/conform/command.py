@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _TEXT = """\
 A claim is a script of linux/conform/: which segments arrive and when, and which leave the host,
 exact in virtual time. docs/inside/conform.md describes the language. With --image, the kernel is a
-distribution's own: stock's code, and the policies of the kernel module if the image has it.
+distribution's own: stock's code, the policies of the kernel module if the image has it, and `every`
+by the attribute of a route.
 """
 _EXAMPLES = """\
 ackwise lab conform
@@ -68,7 +69,7 @@ def _policies(asked: Sequence[str], *, stock: bool, image: "OnImage | None" = No
     for spec in asked or [policy.ALL]:
         if spec == policy.ALL:
             known = [p["name"] for p in engine.policies() if p["kind"] == "policy"]
-            wanted = [STOCK, *(world.of_module(image.image) if image else known)]
+            wanted = [STOCK, *(world.of_image(image.image) if image else known)]
         elif spec == STOCK:
             wanted = [STOCK]
         else:
@@ -80,7 +81,7 @@ def _policies(asked: Sequence[str], *, stock: bool, image: "OnImage | None" = No
                     "host and clamp out"
                 )
             if image:
-                world.check(image.image, spec)
+                world.way_of(image.image, spec)
             wanted = [chosen.label]
         labels += [label for label in wanted if label not in labels]
     return labels

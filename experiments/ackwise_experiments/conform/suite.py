@@ -543,11 +543,12 @@ def observe(
     ]
     if not chosen:
         return []
+    keys = world.keys(policy)
     text: list[str] = []
     for number, (claim, choice) in enumerate(chosen):
         lines = claim.for_policy(policy)
         done = actions(claim, lines)
-        text += script(number, claim, choice, done, end_us(claim, lines), world.keys)
+        text += script(number, claim, choice, done, end_us(claim, lines), keys)
     try:
         said = world.came("\n".join(text) + "\n", seed, cancel)
     except RunError as problem:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Where claims run: on the lab's kernel, or on a distribution's own.
 
-An image has no ACK policies but those of the module, which are a namespace's. Its clock counts
-instructions and its tick is its own, so a timer's packet may come SLACK_US sooner or later than a
-script says, which the lab's ticks of 10 ms made exact. What causes a packet is exact on both.
+An image has no ACK policies but those that are a namespace's: the module's, and `every` by the
+attribute of a route. Its clock counts instructions and its tick is its own, so a timer's packet may
+come SLACK_US sooner or later than a script says, which the lab's ticks of 10 ms made exact. What
+causes a packet is exact on both.
 """
 
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ackwise.errors import InputError, RunError
+from ackwise.host import programs
 from ackwise.host.reading import read_bounded
 from ackwise.lab import image as images
 from ackwise.lab import machine
@@ -18,12 +20,12 @@ from ackwise.lab.image import Image
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy as policies
 from ackwise.roads import choice
-from ackwise_experiments.conform.claim import STOCK, Claim
+from ackwise_experiments.conform.claim import MODULE, ROUTE, STOCK, Claim
 
 SLACK_US = 10_000
 CAME_BYTES_MAX = 16 * 2**20
 WALL_LIMIT_S = 600.0
-MODULE = "kernel module"  # the road
+_WAYS = {"kernel module": MODULE, "route attribute quickack": ROUTE}  # by the road's name
 _CLAIMS, _CAME = "claims", "came"
 _STEP = f"conform /run/lab/{_CLAIMS} /run/lab/{_CAME}"
 
@@ -47,8 +49,7 @@ class World(Protocol):
     def counts_reasons(self) -> bool:
         """Whether it tells why an ACK left."""
 
-    @property
-    def keys(self) -> dict[str, object]:
+    def keys(self, policy: str) -> dict[str, object]:
         """More keys of each claim."""
 
     def exception(self, claim: Claim, policy: str) -> str:
@@ -67,9 +68,9 @@ class InLab:
     slack_us: int = 0
     counts_reasons: bool = True
 
-    @property
-    def keys(self) -> dict[str, object]:
+    def keys(self, policy: str) -> dict[str, object]:
         """More keys of each claim."""
+        del policy
         return {}
 
     def exception(self, claim: Claim, policy: str) -> str:
@@ -97,14 +98,16 @@ class OnImage:
     slack_us: int = SLACK_US
     counts_reasons: bool = False
 
-    @property
-    def keys(self) -> dict[str, object]:
+    def keys(self, policy: str) -> dict[str, object]:
         """More keys of each claim."""
-        return {"by_sysctl": 1}
+        if policy != STOCK and way_of(self.image, policy) == ROUTE:
+            return {"by": "route", "ip": programs.program("ip")}
+        return {"by": "sysctl"}
 
     def exception(self, claim: Claim, policy: str) -> str:
         """What happens here in place of what it claims; "" if it is claimed here."""
-        return claim.exception(self.image.release, by_module=policy != STOCK)
+        way = way_of(self.image, policy) if policy != STOCK else ""
+        return claim.exception(self.image.release, way)
 
     def came(self, text: str, seed: int, cancel: object) -> str:
         """What linux/lab/conform.c writes about claims. Raises RunError."""
@@ -133,19 +136,20 @@ def on_image(kernel: Kernel, image: Image) -> OnImage:
     return OnImage(kernel, image)
 
 
-def check(image: Image, label: str) -> None:
-    """InputError for a policy that claims cannot choose on an image: a claim's connection has a
-    network namespace of its own, and only the module's policies are a namespace's."""
-    chosen = choice.choose_elsewhere(policies.parse(label, "--policy"), image.facts)
-    road = chosen.road
-    if road is None or road.name != MODULE:
+def way_of(image: Image, label: str) -> str:
+    """How an image has a policy for a network namespace, as each claim has its own: MODULE or
+    ROUTE. InputError where it has not."""
+    road = choice.choose_elsewhere(policies.parse(label, "--policy"), image.facts).road
+    if road is None or road.name not in _WAYS:
         taken = f"by the road {road.name}" if road else "by no road"
         raise InputError(
-            f"--policy: {label}: {image.release} carries it {taken}, and claims need the "
-            "kernel module: put ackwise.ko into lib/modules/RELEASE/updates/ (docs/module.md)"
+            f"--policy: {label}: {image.release} carries it {taken}, and a claim has a network "
+            "namespace of its own: it needs the kernel module, ackwise.ko in "
+            "lib/modules/RELEASE/updates/ (docs/module.md)"
         )
+    return _WAYS[road.name]
 
 
-def of_module(image: Image) -> list[str]:
-    """The policies that its module has."""
-    return list(image.facts.module_policies)
+def of_image(image: Image) -> list[str]:
+    """The policies that claims can choose there."""
+    return list(image.facts.module_policies) or ["every"]
