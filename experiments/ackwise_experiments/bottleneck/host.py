@@ -160,7 +160,8 @@ def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
     Raises InputError when this host cannot carry it, RunError when a program failed.
     """
     check()
-    prepared = traffic.build(documents.read(dict(scenario)), "bottleneck", {})
+    extras = documents.extras(dict(scenario))
+    prepared = traffic.build(documents.read(dict(scenario)), "bottleneck", {}, extras)
     with temporary_folder() as folder, ExitStack() as stack, ExitStack() as recorded:
         inside = {
             end: stack.enter_context(namespaces.namespace(end[0])) for end in (SERVER, CLIENT)
@@ -177,7 +178,7 @@ def run(scenario: Mapping[str, Any]) -> tuple[Account, dict[str, bytes]]:
         _await(ends, _TRANSFER)
         start_ns = time.monotonic_ns() + _SOON_NS
         path = {name: scenario[name] for name in ("down", "up", "seed")}
-        for way, lines in documents.extras(dict(scenario)).tc.items():
+        for way, lines in extras.tc.items():
             path[way] = {**path[way], "tc": lines}
         _say(line, path | {"start_ns": start_ns, "router": str(captures["router"])})
         times = {"start_ns": start_ns, "duration_ns": scenario["duration_ns"]}
