@@ -162,9 +162,10 @@ def items() -> dict[str, Item]:
 
 
 def _words(command: Sequence[str]) -> list[str]:
-    """A command for this Python."""
+    """A command for this Python; its arguments stay as they are."""
     own = {"python": [sys.executable], "ackwise": [sys.executable, "-m", "ackwise"]}
-    return [word for given in command for word in own.get(given, [given])]
+    at = next(i for i, word in enumerate(command) if word != "env" and "=" not in word)
+    return [*command[:at], *own.get(command[at], [command[at]]), *command[at + 1 :]]
 
 
 def prepare(chosen: Sequence[Item]) -> bool:

@@ -27,7 +27,7 @@ said=$("${maturin[@]}" sdist --out "$out" 2>&1) || { echo "$said" && exit 1; }
 wheel=$(echo "$out"/ackwise-*.whl)
 if [ "${AARCH64:-}" != no ]; then
 	if [ "$(id -u)" = 0 ] && command -v mmdebstrap >/dev/null; then
-		echo "packages: the wheel for aarch64, in a Debian tree: 5 to 10 minutes"
+		echo "packages: the wheel for aarch64, in a Debian tree: some 3 minutes"
 		tools/wheel_aarch64.sh "$out"
 	else
 		echo "packages: not root, or no mmdebstrap: no wheel for aarch64" >&2

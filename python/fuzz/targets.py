@@ -107,7 +107,7 @@ def claims(data: bytes) -> None:
         done = suite.actions(script, lines)
         assert len(done) <= _ACTIONS_MAX
         end = suite.end_us(script, lines)
-        for line in suite.script(0, script, choice, done, end):
+        for line in suite.script(0, script, choice, done, end, {}):
             assert line.isascii()
             assert "\n" not in line
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import MappingProxyType
 
 from ackwise.engine import Cancel
 from ackwise.engine.pool import run_all
@@ -238,7 +237,7 @@ def script(
     choice: str,
     done: Sequence[Done],
     end: int,
-    more: Mapping[str, object] = MappingProxyType({}),
+    more: Mapping[str, object],
 ) -> list[str]:
     """The claim as lines of linux/lab/conform.c; `more`: keys of the world."""
     lines = [f"claim {number} {_keys(claim, choice, more)}"]
@@ -324,22 +323,14 @@ def _cut_us(packet: SentPacket) -> int:
 class _Judge:
     """Compares the packets that left with one claim and policy."""
 
-    def __init__(
-        self,
-        claim: Claim,
-        policy: str,
-        choice: str,
-        lines: Sequence[ClaimLine],
-        done: Sequence[Done],
-        slack_us: int,
-        counts_reasons: bool,
-    ) -> None:
-        self.claim, self.policy, self.choice = claim, policy, choice
-        self.lines, self.done = lines, done
-        self.slack_us = slack_us
+    def __init__(self, seen: "Seen") -> None:
+        self.claim, self.policy, self.choice = seen.claim, seen.policy, seen.choice
+        self.lines = self.claim.for_policy(self.policy)
+        self.done = actions(self.claim, self.lines)
+        self.slack_us = seen.slack_us
         # the kernel counts reasons only for a policy
-        self.counts_reasons = counts_reasons and choice != STOCK
-        self.base = claim.warm_segments * claim.mss
+        self.counts_reasons = seen.counts_reasons and self.choice != STOCK
+        self.base = self.claim.warm_segments * self.claim.mss
 
     def offset(self, value: int) -> str:
         """An offset in the peer's stream: in segments if it is a multiple of one."""
@@ -518,11 +509,7 @@ class Seen:
 
     def outcome(self) -> ClaimOutcome:
         """Compares the packets that left with the lines of the claim."""
-        lines = self.claim.for_policy(self.policy)
-        done = actions(self.claim, lines)
-        return _Judge(
-            self.claim, self.policy, self.choice, lines, done, self.slack_us, self.counts_reasons
-        ).outcome(self.came)
+        return _Judge(self).outcome(self.came)
 
 
 # --- running -------------------------------------------------------------------------------------

@@ -20,12 +20,14 @@ from ackwise.lab.image import Image
 from ackwise.lab.machine import Kernel
 from ackwise.plans import policy as policies
 from ackwise.roads import choice
+from ackwise.roads.module import Module
+from ackwise.roads.quickack import Quickack
 from ackwise_experiments.conform.claim import MODULE, ROUTE, STOCK, Claim
 
 SLACK_US = 10_000
 CAME_BYTES_MAX = 16 * 2**20
 WALL_LIMIT_S = 600.0
-_WAYS = {"kernel module": MODULE, "route attribute quickack": ROUTE}  # by the road's name
+_WAYS = {Module.name: MODULE, Quickack.name: ROUTE}
 _CLAIMS, _CAME = "claims", "came"
 _STEP = f"conform /run/lab/{_CLAIMS} /run/lab/{_CAME}"
 

@@ -33,6 +33,7 @@ from ackwise.lab.refuse import refuse
 from ackwise.plans import policy as policies
 from ackwise.plans.policy import STOCK
 from ackwise.roads import choice, unattended
+from ackwise.roads.module import Module
 from ackwise.roads.road import Elsewhere, Road
 
 CLOCK = emulator.counted(1)
@@ -212,7 +213,7 @@ class Prepared:
                 steps.append(f"exec {host} {' '.join(unattended.words_for(words, python))}")
         self.run = lab_run.Prepared(scenario, link, workload, kernel, in_force=begin, checks=checks)
         self.modules = [*_ALWAYS, *_modules(self.run, scenario, link, workload, image)]
-        if any(road.name == "kernel module" for _, road in self.chosen.values()):
+        if any(road.name == Module.name for _, road in self.chosen.values()):
             self.modules.append("ackwise")
 
 

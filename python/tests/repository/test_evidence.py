@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -101,3 +102,9 @@ def test_the_list_says_how_old_each_is(folder: Path, capsys: pytest.CaptureFixtu
     first, second = capsys.readouterr().out.splitlines()
     assert first.split() == ["a", "-", "never", "run"]
     assert "passed, 2 January 2026" in second and "at 0123abcd" in second
+
+
+def test_only_the_program_of_a_command_is_replaced() -> None:
+    assert evidence._words(("tools/check.sh", "python")) == ["tools/check.sh", "python"]
+    words = evidence._words(("env", "A=b", "python", "-m", "ackwise"))
+    assert words == ["env", "A=b", sys.executable, "-m", "ackwise"]
