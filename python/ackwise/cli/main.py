@@ -6,7 +6,8 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn, TextIO
 
 import click
@@ -52,6 +53,7 @@ COMMANDS = {
         "completion": "Print the completion script for bash, zsh or fish",
     },
 }
+_AGAIN_S = 0.01
 EXIT_CODES = """\
 0    success
 1    the run failed, or a check of it did
@@ -154,6 +156,35 @@ def _interrupt(_signal: int, _frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """A polite kill ends the block as Ctrl-C does, and neither is lost.
+
+    Python drops an exception inside a finalizer or the callback of a weak reference; an interrupt
+    comes again a little later.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # whoever calls handles signals
+        return
+    reported = sys.unraisablehook
+
+    def again(dropped: "sys.UnraisableHookArgs") -> None:
+        if issubclass(dropped.exc_type, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        else:
+            reported(dropped)
+
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGALRM, _interrupt)
+    sys.unraisablehook = again
+    try:
+        if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # see __main__
+            signal.signal(signal.SIGINT, _interrupt)
+        yield
+    finally:
+        sys.unraisablehook = reported
+
+
 def _run(words: list[str]) -> int:
     instruction = environment.value(COMPLETE)
     if instruction:
@@ -173,14 +204,10 @@ def _run(words: list[str]) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code: 0, 1 failed, 2 bad input, 130 interrupted."""
     words = list(sys.argv[1:] if argv is None else argv)
-    with contextlib.suppress(ValueError):  # not the main thread: whoever calls handles signals
-        signal.signal(signal.SIGTERM, _interrupt)  # a polite kill cleans up as Ctrl-C does
     _prepare_streams()
     try:
-        with contextlib.suppress(ValueError):
-            if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # see __main__
-                signal.signal(signal.SIGINT, _interrupt)
-        code = _run(words)
+        with _interruptible():
+            code = _run(words)
         sys.stdout.flush()
         return code
     except click.UsageError as problem:
