@@ -173,6 +173,27 @@ def test_an_interrupt_gets_no_traceback(when: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == wanted[when]
 
 
+def test_an_interrupt_inside_a_finalizer_is_not_lost() -> None:
+    """Python reports what a finalizer raises, and goes on."""
+    code = """
+import os, signal, sys, time
+from ackwise.cli import main
+
+class Interrupted:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+def run(words):
+    Interrupted()
+    time.sleep(20)
+
+main._run = run
+sys.exit(main.main([]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (130, "ackwise: interrupted\n")
+
+
 # --- completion ----------------------------------------------------------------------------------
 
 

@@ -108,14 +108,16 @@ def hostile(shared: Path, do: Callable[[Path, Path], None] = exchange) -> Iterat
 
 
 def test_writing_touches_nothing_outside_the_folder(shared: Path) -> None:
-    written = 0
+    written = number = 0
     with hostile(shared) as folder:
-        for number in range(ROUNDS):
+        # how many are refused is up to two processors; that some are not is what counts
+        while number < ROUNDS or (written <= ROUNDS / 20 and number < 100 * ROUNDS):
             where = "out.json" if number % 2 else "deep/out.json"
             with suppress(RunError):
                 # private, as an ordinary file would wait for the reader of a FIFO
                 files.write_whole(str(folder / where), b"result", private=True)
                 written += 1
+            number += 1
     assert_untouched(shared)
     assert written > ROUNDS / 20
 
