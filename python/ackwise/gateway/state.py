@@ -171,9 +171,8 @@ class Keeper:
             try:
                 held.enter_context(files.lock(self.directory / "lock", wait_s=left_s))
                 break
-            except RunError:
-                # the previous holder may have removed the directory
-                if self.directory.exists() or time.monotonic() > end:
+            except files.FolderGone:  # the previous holder has removed it
+                if time.monotonic() > end:
                     raise
         try:
             with held:

@@ -253,6 +253,10 @@ def make_folder(folder: Path) -> None:
         raise RunError(f"{folder}: cannot be made: {reason(problem)}") from None
 
 
+class FolderGone(RunError):
+    """The folder of a lock does not exist, or no longer."""
+
+
 @contextmanager
 def lock(
     path: Path, *, wait_s: float = math.inf, on_wait: Callable[[str], None] | None = None
@@ -260,7 +264,8 @@ def lock(
     """Holds a lock file during the block. The kernel releases it when the process ends, however it
     ends. `on_wait` is called once, with the holder's process number, if another has it.
 
-    RunError when another process held it for `wait_s`, or when somebody else could hold it forever.
+    RunError when another process held it for `wait_s`, or when somebody else could hold it forever;
+    FolderGone when its folder does not exist.
     """
     end = time.monotonic() + wait_s
     while (held := _locked(path)) is None:
@@ -295,7 +300,10 @@ def _locked(path: Path) -> tuple[ExitStack, int, int] | None:
             folder = stack.enter_context(folders.entered(path.parent))
             descriptor = os.open(path.name, flags, _PRIVATE, dir_fd=folder)
         except OSError as problem:
-            raise RunError(f"{path}: cannot be locked: {reason(problem)}") from None
+            gone = isinstance(problem, FileNotFoundError)
+            raise (FolderGone if gone else RunError)(
+                f"{path}: cannot be locked: {reason(problem)}"
+            ) from None
         stack.callback(os.close, descriptor)
         found = os.fstat(descriptor)
         is_own = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()

@@ -55,9 +55,9 @@ class Keeper:
             try:
                 held.__enter__()
                 break
-            except RunError:
-                # whoever ended just now may have removed the directory
-                if not self.directory.exists() and time.monotonic() < end:
+            except RunError as problem:
+                # whoever ended just now has removed the directory
+                if isinstance(problem, files.FolderGone) and time.monotonic() < end:
                     continue
                 record = self.read()
                 if record is None:
