@@ -447,7 +447,7 @@ struct ackwise_conn *ackwise_conn_follow(struct sock *sk, struct ackwise_choice 
 		return NULL;
 	if (conn) {
 		ackwise_choice_put(conn->choice);
-		conn->choice = choice;
+		WRITE_ONCE(conn->choice, choice);
 		start(conn);
 		return conn;
 	}
@@ -512,10 +512,10 @@ static void release(struct sock *sk)
 	sock_put(sk);
 }
 
-/* One pass over the table: false if it was empty. What a walk has removed makes it miss
- * others.
+/* One pass over the table: false if none follows the policy; NULL: any. What a walk has
+ * removed makes it miss others.
  */
-static bool drain_some(void)
+static bool drain_some(const struct aw_policy *policy)
 {
 	struct rhashtable_iter iter;
 	struct ackwise_conn *conn;
@@ -529,6 +529,8 @@ static bool drain_some(void)
 			found = true;
 			continue;
 		}
+		if (policy && READ_ONCE(conn->choice)->policy != policy)
+			continue;
 		sk = conn->sk;
 		if (!refcount_inc_not_zero(&sk->sk_refcnt))
 			continue;
@@ -543,10 +545,10 @@ static bool drain_some(void)
 	return found;
 }
 
-/* All connections back to TCP; what is held leaves. The hooks make no new ones. */
-void ackwise_conns_drain(void)
+/* Connections back to TCP; what is held leaves. The hooks make no new ones. */
+void ackwise_conns_drain(const struct aw_policy *policy)
 {
-	while (drain_some())
+	while (drain_some(policy))
 		;
 }
 

@@ -171,7 +171,7 @@ static void leave(size_t hooked)
 {
 	WRITE_ONCE(leaving, true);
 	synchronize_rcu();
-	ackwise_conns_drain();
+	ackwise_conns_drain(NULL);
 	while (hooked--) {
 		unregister_ftrace_function(&hooks[hooked].ops);
 		ftrace_free_filter(&hooks[hooked].ops);
@@ -195,11 +195,13 @@ static int __init ackwise_init(void)
 	}
 	for (i = 0; i < ARRAY_SIZE(hooks); i++) {
 		ret = hook(i);
-		if (!ret)
-			continue;
-		leave(i);
-		break;
+		if (ret)
+			break;
 	}
+	if (!ret)
+		ret = ackwise_bpf_init();
+	if (ret)
+		leave(i);
 	return ret;
 }
 module_init(ackwise_init);

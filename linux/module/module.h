@@ -5,16 +5,23 @@
  *	hooks.c     where TCP's functions are let run or skipped
  *	conn.c      a connection with a policy: questions, orders, the timer
  *	net.c       the policy of a network namespace, and its counters
+ *	bpf.c       policies that BPF programs make
  */
 #ifndef _ACKWISE_MODULE_H
 #define _ACKWISE_MODULE_H
 
 #include <linux/hrtimer.h>
+#include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <linux/rhashtable.h>
 #include <net/net_namespace.h>
 #include <net/tcp.h>
+/* BPF programs find its fields by this name. */
+#define aw_seen tcp_ack_seen
 #include <ackwise/policy.h>
+
+/* TCP's own rules */
+#define ACKWISE_STOCK	"stock"
 
 /**
  * struct ackwise_choice - a policy with its parameters
@@ -78,6 +85,7 @@ struct ackwise_net {
  * @reason: of what is due
  * @timer: of what is held; holds the socket while it runs
  * @state: the policy's own
+ * @storage: of a BPF program, which has its state there
  * @rcu: hooks find it without a lock
  */
 struct ackwise_conn {
@@ -106,6 +114,7 @@ struct ackwise_conn {
 	u8			reason;
 	struct hrtimer		timer;
 	u64			state[AW_STATE_MAX_BYTES / sizeof(u64)];
+	struct bpf_map		*storage;
 	struct rcu_head		rcu;
 };
 
@@ -127,7 +136,7 @@ void ackwise_conn_sent(struct ackwise_conn *conn, bool on_data);
 void ackwise_conn_end(struct sock *sk);
 void ackwise_send(struct sock *sk);
 int ackwise_conns_init(void);
-void ackwise_conns_drain(void);	/* no lock */
+void ackwise_conns_drain(const struct aw_policy *policy);	/* no lock */
 void ackwise_conns_exit(void);	/* no lock */
 
 /* net.c */
@@ -135,5 +144,14 @@ struct ackwise_net *ackwise_net(const struct net *net);
 void ackwise_choice_put(struct ackwise_choice *choice);
 int ackwise_net_init(void);
 void ackwise_net_exit(void);
+
+extern struct mutex ackwise_choices;
+const struct aw_policy *ackwise_policy_find(const char *name);
+int ackwise_replace_everywhere(const struct aw_policy *old, const struct aw_policy *new);
+
+/* bpf.c */
+const struct aw_policy *ackwise_bpf_find(const char *name);
+void ackwise_bpf_names(char *buf, size_t len);
+int ackwise_bpf_init(void);
 
 #endif /* _ACKWISE_MODULE_H */

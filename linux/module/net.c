@@ -12,8 +12,6 @@
 #include <net/netns/generic.h>
 #include "module.h"
 
-/* TCP's own rules */
-#define STOCK		"stock"
 /* "name" or "name:param=value,param=value" */
 #define CHOICE_MAX	256
 #define NAMES_MAX	512
@@ -27,6 +25,9 @@ static const char names_info[] __used __aligned(1) __section(".modinfo") = "poli
 
 static unsigned int net_id;
 
+/* Names and choices change with it, one at a time. */
+DEFINE_MUTEX(ackwise_choices);
+
 struct ackwise_net *ackwise_net(const struct net *net)
 {
 	return net_generic(net, net_id);
@@ -36,6 +37,23 @@ void ackwise_choice_put(struct ackwise_choice *choice)
 {
 	if (choice && refcount_dec_and_test(&choice->refs))
 		kfree_rcu(choice, rcu);
+}
+
+const struct aw_policy *ackwise_policy_find(const char *name)
+{
+	return aw_policy_find(name) ? : ackwise_bpf_find(name);
+}
+
+static struct ackwise_choice *choice_of(const struct aw_policy *policy)
+{
+	struct ackwise_choice *choice = kzalloc(sizeof(*choice), GFP_KERNEL_ACCOUNT);
+
+	if (!choice)
+		return NULL;
+	choice->policy = policy;
+	refcount_set(&choice->refs, 1);
+	aw_params_init(policy->params, policy->params_count, &choice->params);
+	return choice;
 }
 
 static int set_param(struct ackwise_choice *choice, char *text)
@@ -66,17 +84,14 @@ static struct ackwise_choice *choice_from(char *text)
 	const struct aw_policy *policy;
 	int ret = 0;
 
-	if (!strcmp(name, STOCK))
+	if (!strcmp(name, ACKWISE_STOCK))
 		return text ? ERR_PTR(-EINVAL) : NULL;
-	policy = aw_policy_find(name);
+	policy = ackwise_policy_find(name);
 	if (!policy)
 		return ERR_PTR(-ENOENT);
-	choice = kzalloc(sizeof(*choice), GFP_KERNEL_ACCOUNT);
+	choice = choice_of(policy);
 	if (!choice)
 		return ERR_PTR(-ENOMEM);
-	choice->policy = policy;
-	refcount_set(&choice->refs, 1);
-	aw_params_init(policy->params, policy->params_count, &choice->params);
 	while (!ret && (param = strsep(&text, ",")))
 		ret = set_param(choice, param);
 	if (!ret)
@@ -93,7 +108,7 @@ static void print_choice(const struct ackwise_choice *choice, char *buf, size_t 
 	u32 i;
 
 	if (!choice) {
-		strscpy(buf, STOCK, len);
+		strscpy(buf, ACKWISE_STOCK, len);
 		return;
 	}
 	policy = choice->policy;
@@ -110,6 +125,34 @@ static void print_choice(const struct ackwise_choice *choice, char *buf, size_t 
 static void replace(struct ackwise_net *mine, struct ackwise_choice *choice)
 {
 	ackwise_choice_put(unrcu_pointer(xchg(&mine->choice, RCU_INITIALIZER(choice))));
+}
+
+/* Namespaces that have chosen one policy have another, or with NULL TCP's own rules. */
+int ackwise_replace_everywhere(const struct aw_policy *old, const struct aw_policy *new)
+{
+	struct ackwise_choice *choice = NULL, *chosen;
+	struct ackwise_net *mine;
+	struct net *net;
+
+	if (new) {
+		choice = choice_of(new);
+		if (!choice)
+			return -ENOMEM;
+	}
+	down_read(&net_rwsem);
+	for_each_net(net) {
+		mine = ackwise_net(net);
+		chosen = rcu_dereference_protected(mine->choice,
+						   lockdep_is_held(&ackwise_choices));
+		if (!chosen || chosen->policy != old)
+			continue;
+		if (choice)
+			refcount_inc(&choice->refs);
+		replace(mine, choice);
+	}
+	up_read(&net_rwsem);
+	ackwise_choice_put(choice);
+	return 0;
 }
 
 static int policy_handler(const struct ctl_table *table, int write, void *buffer,
@@ -130,11 +173,12 @@ static int policy_handler(const struct ctl_table *table, int write, void *buffer
 	ret = proc_dostring(&words, write, buffer, lenp, ppos);
 	if (ret || !write)
 		return ret;
+	mutex_lock(&ackwise_choices);
 	choice = choice_from(text);
-	if (IS_ERR(choice))
-		return PTR_ERR(choice);
-	replace(mine, choice);
-	return 0;
+	if (!IS_ERR(choice))
+		replace(mine, choice);
+	mutex_unlock(&ackwise_choices);
+	return PTR_ERR_OR_ZERO(choice);
 }
 
 static int names_handler(const struct ctl_table *table, int write, void *buffer,
@@ -153,6 +197,9 @@ static int names_handler(const struct ctl_table *table, int write, void *buffer,
 	for (i = 0; (policy = aw_policy_at(i)); i++)
 		offs += scnprintf(text + offs, sizeof(text) - offs, "%s%s", offs ? " " : "",
 				  policy->name);
+	mutex_lock(&ackwise_choices);
+	ackwise_bpf_names(text, sizeof(text));
+	mutex_unlock(&ackwise_choices);
 	return proc_dostring(&words, write, buffer, lenp, ppos);
 }
 

@@ -8,6 +8,7 @@ guest.py MODULE unload TRANSFERS POLICY           module removed half way, and w
 guest.py MODULE old POLICY                        a segment that comes again while data waits
 guest.py MODULE cycles TIMES POLICY               loaded and removed under traffic
 guest.py MODULE run COMMAND                       `COMMAND run adaptive` until Ctrl-C
+guest.py MODULE bpf OBJECTS COMMAND               policies of BPF programs: loaded, used, replaced
 
 CASE: stock (the module is not loaded), loaded (it is, and no policy is chosen), or a policy as
 net.ipv4.tcp_ack_policy has it.
@@ -412,6 +413,96 @@ def run(module: str, command: list[str]) -> None:
     count(Case(module, "stock"), LASTING)
 
 
+class Programs:
+    """Policies of BPF programs, by `ackwise policy`."""
+
+    def __init__(self, objects: str, command: list[str]) -> None:
+        self._objects, self._command = objects, command
+
+    def _policy(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self._command, "policy", *words], capture_output=True, text=True, check=False
+        )
+
+    def load(self, name: str) -> None:
+        done = self._policy("load", f"{self._objects}/{name}.bpf.o")
+        expect(done.returncode == 0, f"{name} is loaded", done.stderr)
+
+    def refused(self, name: str) -> None:
+        done = self._policy("load", f"{self._objects}/{name}.bpf.o")
+        why = (done.stderr.strip().splitlines() or [""])[-1]
+        expect(done.returncode == 1, f"{name} is refused: {why}")
+
+    def unload(self, name: str) -> None:
+        done = self._policy("unload", name)
+        expect(done.returncode == 0, f"{name} is unloaded", done.stderr)
+
+
+def expect(holds: bool, what: str, told: str = "") -> None:
+    """A result, or the end of the guest."""
+    if not holds:
+        sys.exit(f"guest.py: not: {what}\n{told}")
+    print("RESULT", what, flush=True)
+
+
+def chosen() -> str:
+    return SYSCTL.read_text(encoding="ascii").strip()
+
+
+def acks_from(sender: socket.socket, got: list[int], segments: int = 2000) -> int:
+    """For so many more on this connection."""
+    before, whole = acks(), got[0] + segments * SEGMENT_BYTES
+    sender.sendall(bytes(segments * SEGMENT_BYTES))
+    while got[0] < whole:
+        time.sleep(0.01)
+    return acks() - before
+
+
+def acks_with(policy: str) -> int:
+    """For LASTING segments, after as many that bring quick ACKs, too."""
+    SYSCTL.write_text(policy, encoding="ascii")
+    with transfer() as (sender, got):
+        acks_from(sender, got, LASTING)
+        came = acks_from(sender, got, LASTING)
+    print(f"RESULT {policy}: {came} ACKs for {LASTING} segments", flush=True)
+    return came
+
+
+def bpf(module: str, programs: Programs) -> None:
+    do("mount -t bpf bpf /sys/fs/bpf")
+    do(f"insmod {module}")
+    for name in ("reads-beyond", "writes-beyond", "writes-seen", "unable", "taken"):
+        programs.refused(name)
+    do("ip netns exec s sysctl -qw net.ipv4.tcp_no_metrics_save=1")  # all begin alike
+    stock = acks_with("stock")
+    programs.load("delayed")
+    for name in ("delayed:segments=8", "bpfdelayed"):
+        expect(0.9 < acks_with(name) / (LASTING / 8) < 1.1, f"{name}: an ACK for eight segments")
+    for name in ("adaptive", "dynamic"):
+        programs.load(name)
+        expect(acks_with(f"bpf{name}") < stock * 0.4, f"bpf{name}: 60% fewer ACKs than stock")
+    programs.load("nonsense")
+    acks_with("bpfnonsense")
+    programs.load("eager")
+    SYSCTL.write_text("bpfswap", encoding="ascii")
+    with transfer() as (sender, got):
+        first = acks_from(sender, got)
+        programs.load("silent")
+        second = acks_from(sender, got)
+        expect(first > 1900 and second < 700, f"replaced under way: {first} ACKs, then {second}")
+        expect(
+            subprocess.run(("rmmod", "ackwise"), check=False).returncode != 0, "rmmod is refused"
+        )
+        programs.unload("bpfswap")
+        expect(chosen() == "stock", "its namespace is stock then")
+        third = acks_from(sender, got)
+        expect(third > 900, f"and the transfer, too: {third} ACKs")
+    for name in ("bpfdelayed", "bpfadaptive", "bpfdynamic", "bpfnonsense"):
+        programs.unload(name)
+    do("rmmod ackwise")
+    expect(not SYSCTL.exists() and not objects(), "nothing is left")
+
+
 def fail(what: threading.ExceptHookArgs) -> None:
     sys.excepthook(what.exc_type, what.exc_value or Exception(), what.exc_traceback)
     os._exit(1)
@@ -438,6 +529,9 @@ def main() -> None:
     elif what == "run":
         set_up(100, 10, 1000)
         run(module, words)
+    elif what == "bpf":
+        set_up(100, 10, 40000)  # no loss: what follows one differs from run to run
+        bpf(module, Programs(words[0], words[1:]))
     elif what == "cycles":
         set_up(5, 10, 1000)
         cycles(Case(module, words[1]), int(words[0]))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """BPF programs through libbpf: loading and removing ACK policies in BPF.
 
-This needs libbpf, a kernel with the patch series, BTF and a JIT, and the rights to load programs. A
-link pinned as PINNED/NAME holds a policy, which exists until that file is removed.
+This needs libbpf, a kernel with the patch series or the module, BTF and a JIT, and the rights to
+load programs. A link pinned as PINNED/NAME holds a policy, which exists until that file is removed.
 """
 
 import ctypes
@@ -20,6 +20,8 @@ from ackwise.host import files, folders, reading, sockets
 
 PINNED = Path("/sys/fs/bpf/ackwise")
 KERNEL_TYPES = Path("/sys/kernel/btf/vmlinux")
+MODULE, MODULE_TYPES = Path("/sys/module/ackwise"), Path("/sys/kernel/btf/ackwise")
+MODULE_LIBBPF = (1, 4)  # the first that finds operations of a module
 OBJECT_BYTES_MAX = 1 << 24
 _NAMES = ("libbpf.so.1",)
 # bpf.h of Linux's uapi
@@ -28,6 +30,8 @@ _PROGRAM_TYPE_STRUCT_OPS, _KIND_DATASEC, _POLICY_TYPE = 27, 15, "tcp_ack_ops"
 RIGHTS = ("CAP_BPF", "CAP_NET_ADMIN", "CAP_PERFMON", "CAP_SYS_ADMIN", "CAP_DAC_OVERRIDE")
 _SAID = ctypes.CFUNCTYPE(c_int, c_int, c_char_p, c_void_p)
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
+    "libbpf_major_version": (c_uint32,),
+    "libbpf_minor_version": (c_uint32,),
     "bpf_object__open_mem": (c_void_p, c_char_p, c_size_t, c_void_p),
     "bpf_object__load": (c_int, c_void_p),
     "bpf_object__close": (None, c_void_p),
@@ -85,10 +89,15 @@ def load(path: str) -> Loaded:
     if not data.startswith(b"\x7fELF"):
         raise InputError(f"{path}: no object file; make one with `clang -target bpf`")
     if not sockets.has_policies():
-        raise RunError("policy load: this kernel has no ACK policies; build it with linux/patches")
+        raise RunError(
+            "policy load: this kernel has no ACK policies; load the module, where it has one "
+            "(modprobe ackwise), or build it with linux/patches"
+        )
     if not KERNEL_TYPES.exists():
         raise RunError("policy load: this kernel has no BTF; build it with DEBUG_INFO_BTF")
     library = libbpf()
+    if MODULE.exists():
+        _check_module(library)
     with listening(library) as said, opened(library, path, data) as held:
         policy = _policy(library, path, held)
         name = library.bpf_map__name(policy).decode()
@@ -97,6 +106,22 @@ def load(path: str) -> Loaded:
             raise RunError(f"policy load: {path}: the kernel refuses it:\n{last(said)}")
         files.make_folder(PINNED)
         return Loaded(name, _attach(library, policy, name, said))
+
+
+def _check_module(library: ctypes.CDLL) -> None:
+    """RunError where programs cannot be a policy for the module."""
+    if not MODULE_TYPES.exists():
+        raise RunError(
+            "policy load: the module ackwise was built without BTF; build it again with a build "
+            "tree that has vmlinux, as Debian's headers do"
+        )
+    version = (library.libbpf_major_version(), library.libbpf_minor_version())
+    if version < MODULE_LIBBPF:
+        raise RunError(
+            f"policy load: libbpf {'.'.join(map(str, version))} does not find the operations of a "
+            f"module; install {'.'.join(map(str, MODULE_LIBBPF))} or later (Debian 12: "
+            "apt-get install libbpf1/bookworm-backports)"
+        )
 
 
 def unload(name: str) -> None:

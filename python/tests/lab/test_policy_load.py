@@ -33,6 +33,7 @@ def capable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sockets, "AVAILABLE", tmp_path)
     monkeypatch.setattr(bpf, "KERNEL_TYPES", tmp_path)
     monkeypatch.setattr(bpf, "PINNED", tmp_path / "pinned")
+    monkeypatch.setattr(bpf, "MODULE", tmp_path / "no module")
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda file: file.name)
@@ -89,11 +90,24 @@ def test_a_kernel_without_policies_is_named(
     objects: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sockets, "AVAILABLE", tmp_path / "none")
-    with pytest.raises(RunError, match="no ACK policies; build it with linux/patches"):
+    with pytest.raises(RunError, match=r"no ACK policies; .*or build it with linux/patches"):
         bpf.load(str(objects / "delayed.bpf.o"))
     monkeypatch.setattr(sockets, "AVAILABLE", tmp_path)
     monkeypatch.setattr(bpf, "KERNEL_TYPES", tmp_path / "none")
     with pytest.raises(RunError, match="no BTF; build it with DEBUG_INFO_BTF"):
+        bpf.load(str(objects / "delayed.bpf.o"))
+
+
+def test_what_the_module_lacks_is_named(
+    objects: Path, capable: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(bpf, "MODULE", tmp_path)
+    monkeypatch.setattr(bpf, "MODULE_TYPES", tmp_path / "none")
+    with pytest.raises(RunError, match="built without BTF; build it again with a build tree"):
+        bpf.load(str(objects / "delayed.bpf.o"))
+    monkeypatch.setattr(bpf, "MODULE_TYPES", tmp_path)
+    monkeypatch.setattr(bpf, "MODULE_LIBBPF", (99, 0))
+    with pytest.raises(RunError, match=r"does not find the operations of a module; .* 99\.0 or"):
         bpf.load(str(objects / "delayed.bpf.o"))
 
 
