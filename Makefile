@@ -61,7 +61,7 @@ $(WHEELHOUSE)/ready: pyproject.toml requirements.lock | $(BIN)/python
 	$(BIN)/pip download -q --require-hashes --no-deps -d $(WHEELHOUSE) -r $(WHEELHOUSE)/pins.txt
 	touch $@
 
-# What `compare --policy FILE.c` is compiled with and checked by.
+# What a policy in a C file is compiled with and checked by; bpf: for a kernel.
 BUNDLED := python/ackwise/core
 # What the lab's kernel is made of: a wheel has no linux/.
 LAB_SOURCES := python/ackwise/lab/sources
@@ -73,6 +73,7 @@ build: setup ## compile the engine, install ackwise and its experiments into .ve
 	@rm -rf $(BUNDLED) && mkdir -p $(BUNDLED) && cd core && cp --parents -t ../$(BUNDLED) include/ackwise/* \
 		policy.c reason.c policy/registry.c rivals/registry.c rivals/rivals.h host/*.c \
 		test/prop_orders.c test/listed.h test/model.h test/test.h
+	@mkdir $(BUNDLED)/bpf && cp linux/bpf/policy.bpf.h linux/bpf/qdisc/hold.bpf.h $(BUNDLED)/bpf
 	@rm -rf $(LAB_SOURCES) && mkdir -p $(LAB_SOURCES) && cp -r --parents -t $(LAB_SOURCES) linux/series linux/config \
 		linux/lab linux/patches/6.12 linux/patches/lab core/policies core/policy core/rivals core/*.c core/include
 	+@VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 $(BIN)/maturin develop --release --quiet

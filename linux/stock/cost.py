@@ -79,7 +79,9 @@ def held(name: str, settled_rounds: int = holding.SETTLED_ROUNDS) -> Iterator[No
     chosen = policy.parse(name, "cost.py")
     values = [chosen.params[one["name"]] for one in policy.find(chosen.name, "cost.py")["params"]]
     with inside(HOST):
-        holder = holding.Holder([DEVICE], chosen.name, values, settled_rounds=settled_rounds)
+        holder = holding.Holder(
+            [DEVICE], holding.built(chosen.name), values, settled_rounds=settled_rounds
+        )
         holder.begin()
     try:
         yield

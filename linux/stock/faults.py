@@ -17,12 +17,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from measure import do, inside, packets
 
 POLICY = "adaptive"
 ACKWISE = (sys.executable, "-B", "-m", "ackwise")
-BEGIN_S = 60.0
+CORE = Path(__file__).parents[2] / "core"
 
 
 class Failed(Exception):
@@ -69,9 +70,9 @@ def hosts(more: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def held(*more: str) -> Iterator[subprocess.Popen[str]]:
+def held(policy: str = POLICY) -> Iterator[subprocess.Popen[str]]:
     """`ackwise run` in the receiver."""
-    words = ("ip", "netns", "exec", "b", *ACKWISE, "run", POLICY, "--device", "e0", *more)
+    words = ("ip", "netns", "exec", "b", *ACKWISE, "run", policy, "--device", "e0")
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
@@ -286,6 +287,20 @@ def test_ecn() -> None:
         print(f"  {found}, marked {marks}")
         check("segments were marked", marks > 5)
         check(f"none sent again: {again}", re.search(r"RetransSegs\s+0\b", again))
+
+
+def test_own() -> None:
+    """A policy in a C file, compiled here: an ACK for four segments."""
+    file = Path("/run/mine.c")
+    template = (CORE / "policy" / "TEMPLATE.c").read_text(encoding="utf-8")
+    file.write_text(template.replace("template", "mine"), encoding="utf-8")
+    with hosts():
+        stock = transfer()
+        with held(f"{file}:delay_ms=30"):
+            found = transfer()
+    print(f"  stock {stock}, held {found}")
+    check("at least 97% of stock's bytes", found[0] >= 0.97 * stock[0])
+    check("1.6 times the bytes for each ACK", each(found) >= 1.6 * each(stock))
 
 
 def main() -> int:

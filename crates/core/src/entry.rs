@@ -337,6 +337,19 @@ impl Entry {
         }
     }
 
+    /// What it asks of a host, by the names of `struct aw_policy`; of a host: nothing.
+    pub fn asks(&self) -> Vec<&'static str> {
+        let Entry::Policy(policy) = self else {
+            return Vec::new();
+        };
+        let all = [
+            ("reads_arrivals", policy.0.reads_arrivals),
+            ("asked_on_read", policy.0.asked_on_read),
+            ("uses_random", policy.0.uses_random),
+        ];
+        all.into_iter().filter(|(_, asked)| *asked != 0).map(|(name, _)| name).collect()
+    }
+
     fn raw_params(&self) -> (*const RawParam, u8) {
         match self {
             Entry::Host(host) => (host.0.params, host.0.params_count),

@@ -65,7 +65,7 @@ fn pareto(u: f64, mean: f64, most: f64) -> u64 {
 }
 
 /// The hosts, policies and rivals as JSON: kind ("host", "policy" or "rival"), name, summary, source,
-/// state_bytes, params, values.
+/// state_bytes, params, values, asks (names of members of `struct aw_policy` that are set).
 #[pyfunction]
 fn policies() -> String {
     let list: Vec<_> = Entry::all()
@@ -81,7 +81,8 @@ fn policies() -> String {
             let values: Vec<_> =
                 p.values().iter().map(|v| json!({"name": v.name, "unit": v.unit, "text": v.text})).collect();
             json!({"kind": p.kind(), "name": p.name(), "summary": p.summary(), "source": p.source(),
-                   "state_bytes": p.state_bytes(), "params": params, "values": values})
+                   "state_bytes": p.state_bytes(), "params": params, "values": values,
+                   "asks": p.asks()})
         })
         .collect();
     json!(list).to_string()

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+CORE = Path(__file__).parents[3] / "core"
 LIBC = ctypes.CDLL(None)
 SYSCTL = Path("/proc/sys/net/ipv4/tcp_ack_policy")
 COUNTS = Path("/proc/net/ackwise")
@@ -433,6 +434,16 @@ class Programs:
         why = (done.stderr.strip().splitlines() or [""])[-1]
         expect(done.returncode == 1, f"{name} is refused: {why}")
 
+    @contextmanager
+    def run(self, file: str, policy: str) -> Iterator[subprocess.Popen[bytes]]:
+        """`ackwise run` with a policy in a C file."""
+        process = subprocess.Popen([*self._command, "run", file])
+        while process.poll() is None and (not SYSCTL.exists() or chosen() != policy):
+            time.sleep(0.5)
+        expect(process.poll() is None, f"run {file}: in force")
+        yield process
+        process.wait()
+
     def unload(self, name: str) -> None:
         done = self._policy("unload", name)
         expect(done.returncode == 0, f"{name} is unloaded", done.stderr)
@@ -499,8 +510,24 @@ def bpf(module: str, programs: Programs) -> None:
         expect(third > 900, f"and the transfer, too: {third} ACKs")
     for name in ("bpfdelayed", "bpfadaptive", "bpfdynamic", "bpfnonsense"):
         programs.unload(name)
+    run_own(programs, stock)
     do("rmmod ackwise")
     expect(not SYSCTL.exists() and not objects(), "nothing is left")
+
+
+def run_own(programs: Programs, stock: int) -> None:
+    """The template of policies, four segments for each ACK, compiled here."""
+    template = (CORE / "policy" / "TEMPLATE.c").read_text(encoding="utf-8")
+    Path("/run/mine.c").write_text(template.replace("template", "mine"), encoding="utf-8")
+    for number in (signal.SIGINT, signal.SIGKILL):
+        with programs.run("/run/mine.c", "mine") as process:
+            with transfer() as (sender, got):
+                acks_from(sender, got, LASTING)
+                found = acks_from(sender, got, LASTING)
+            expect(found < stock * 0.6, f"mine.c: {found} ACKs for {LASTING} segments")
+            process.send_signal(number)
+        names = SYSCTL.with_name("tcp_available_ack_policies").read_text(encoding="ascii").split()
+        expect(chosen() == "stock" and "mine" not in names, f"stock again, signal {number:d}")
 
 
 def fail(what: threading.ExceptHookArgs) -> None:

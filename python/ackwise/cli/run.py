@@ -39,6 +39,7 @@ _EXAMPLES = """\
 ackwise run every --dry-run                            # which road, and what it would change
 sudo ackwise run every --device eth0
 sudo ackwise run delayed:segments=2,delay_ms=20
+sudo ackwise run ./mine.c --device eth0                # a policy of yours, with clang
 sudo ackwise run every --detach                        # in the background, until --stop
 ackwise run --status
 ackwise run every --systemd > /etc/systemd/system/ackwise-run.service
@@ -142,6 +143,7 @@ def wanted_of(policy: str, device: str | None, cgroup: str | None, where: str) -
     """What the options ask for; InputError where it does not exist."""
     from socket import if_nametoindex
 
+    from ackwise.plans import own
     from ackwise.plans import policy as policies
     from ackwise.roads.road import Wanted
 
@@ -149,6 +151,8 @@ def wanted_of(policy: str, device: str | None, cgroup: str | None, where: str) -
         raise InputError(
             f"{where}: --device and --cgroup cannot be combined; leave one of them out"
         )
+    if own.is_file(policy):
+        policy = own.add(policy, where)
     chosen = policies.parse(policy, where)
     policies.check_in_kernel(chosen.name, where)
     if device is not None:
@@ -268,7 +272,9 @@ def _status(keeper: "Keeper", *, as_json: bool) -> int:
 
 def unit(wanted: "Wanted") -> str:
     """The unit for systemd."""
-    words = [wanted.policy.label]
+    from ackwise.plans import own
+
+    words = [own.spec_of(wanted.policy)]
     if wanted.device is not None:
         words += ["--device", wanted.device]
     if wanted.cgroup is not None:

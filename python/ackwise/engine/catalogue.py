@@ -26,6 +26,8 @@ class PolicyEntry(TypedDict):
     state_bytes: int
     params: list[Parameter]
     values: list[dict[str, str]]
+    asks: list[str]
+    """of reads_arrivals, asked_on_read and uses_random, what its host has to do for it"""
 
 
 class ScenarioKey(TypedDict):

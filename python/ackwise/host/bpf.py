@@ -88,40 +88,61 @@ def load(path: str) -> Loaded:
     data = reading.read_bounded(path, OBJECT_BYTES_MAX, path, "an object file of BPF programs")
     if not data.startswith(b"\x7fELF"):
         raise InputError(f"{path}: no object file; make one with `clang -target bpf`")
+    with _in_kernel(path, data, f"policy load: {path}") as (library, policy, name, said):
+        files.make_folder(PINNED)
+        return Loaded(name, _attach(library, policy, name, said))
+
+
+def register(what: str, data: bytes) -> int:
+    """Loads the policy in an object file, `what` in messages. It exists until the descriptor that
+    is returned is closed. RunError where the kernel refuses it or has no ACK policies."""
+    with _in_kernel(what, data, what) as (library, policy, name, said):
+        return _link(library, policy, name, said)
+
+
+@contextmanager
+def _in_kernel(
+    path: str, data: bytes, what: str
+) -> Iterator[tuple[ctypes.CDLL, int, str, list[str]]]:
+    """libbpf, a policy whose programs are in the kernel, its name, and what libbpf has said."""
     if not sockets.has_policies():
         raise RunError(
-            "policy load: this kernel has no ACK policies; load the module, where it has one "
+            f"{what}: this kernel has no ACK policies; load the module, where it has one "
             "(modprobe ackwise), or build it with linux/patches"
         )
     if not KERNEL_TYPES.exists():
-        raise RunError("policy load: this kernel has no BTF; build it with DEBUG_INFO_BTF")
+        raise RunError(f"{what}: this kernel has no BTF; build it with DEBUG_INFO_BTF")
     library = libbpf()
-    if MODULE.exists():
-        _check_module(library)
+    if MODULE.exists() and (why := unable_for_module()):
+        raise RunError(f"{what}: {why}")
     with listening(library) as said, opened(library, path, data) as held:
         policy = _policy(library, path, held)
         name = library.bpf_map__name(policy).decode()
         library.bpf_map__set_map_flags(policy, _F_LINK)
         if library.bpf_object__load(held) < 0:
-            raise RunError(f"policy load: {path}: the kernel refuses it:\n{last(said)}")
-        files.make_folder(PINNED)
-        return Loaded(name, _attach(library, policy, name, said))
+            raise RunError(f"{what}: the kernel refuses it:\n{last(said)}")
+        yield library, policy, name, said
 
 
-def _check_module(library: ctypes.CDLL) -> None:
-    """RunError where programs cannot be a policy for the module."""
-    if not MODULE_TYPES.exists():
-        raise RunError(
-            "policy load: the module ackwise was built without BTF; build it again with a build "
-            "tree that has vmlinux, as Debian's headers do"
+def unable_for_module() -> str:
+    """Why programs cannot be a policy for the module; empty if they can, as far as is known before
+    it is loaded."""
+    if why := missing():
+        return why
+    if MODULE.exists() and not MODULE_TYPES.exists():
+        return (
+            "the module ackwise was built without BTF; build it again with a build tree that has "
+            "vmlinux, as Debian's headers do"
         )
+    library = libbpf()
     version = (library.libbpf_major_version(), library.libbpf_minor_version())
     if version < MODULE_LIBBPF:
-        raise RunError(
-            f"policy load: libbpf {'.'.join(map(str, version))} does not find the operations of a "
-            f"module; install {'.'.join(map(str, MODULE_LIBBPF))} or later (Debian 12: "
-            "apt-get install libbpf1/bookworm-backports)"
+        return (
+            f"libbpf {'.'.join(map(str, version))} does not find the operations of a module; "
+            f"install {'.'.join(map(str, MODULE_LIBBPF))} or later (Debian 12: apt-get install "
+            "libbpf1/bookworm-backports)"
         )
+    return ""
 
 
 def unload(name: str) -> None:
@@ -282,32 +303,43 @@ def _operations(library: ctypes.CDLL, types: int) -> str:
 def _attach(library: ctypes.CDLL, policy: int, name: str, said: list[str]) -> bool:
     """Registers the loaded policy, or replaces the pinned one; returns whether it replaced one."""
     pin = os.fsencode(PINNED / name)
-    # Fills the map. From version 1.2 libbpf also tries to create the link.
-    link = library.bpf_map__attach_struct_ops(policy)
-    if not link and ctypes.get_errno() != errno.EEXIST:
-        raise RunError(f"policy load: {name}: {_why(library, said)}")
-    made = library.bpf_link__fd(link) if link else -1
-    its_map = library.bpf_map__fd(policy)
     if (pinned := library.bpf_obj_get(pin)) >= 0:
         try:
-            if library.bpf_link_update(pinned, its_map, None) < 0:
-                raise RunError(f"policy load: {name} cannot be replaced: {_why(library, said)}")
+            _fill(library, policy, name, said)
+            if library.bpf_link_update(pinned, library.bpf_map__fd(policy), None) < 0:
+                raise RunError(f"{name} cannot be replaced: {_why(library, said)}")
             return True
         finally:
             os.close(pinned)
-    if made in (-1, its_map):
-        made = library.bpf_link_create(its_map, 0, _ATTACH_STRUCT_OPS, None)
-    if made < 0:
-        raise RunError(f"policy load: {name} cannot be registered: {_why(library, said)}")
+    made = _link(library, policy, name, said)
     try:
         if library.bpf_obj_pin(made, pin) < 0:
             remedy = "mount -t bpf bpf /sys/fs/bpf"
-            raise RunError(
-                f"policy load: {PINNED / name}: {_why(library, said)}; is it a bpffs? {remedy}"
-            )
+            raise RunError(f"{PINNED / name}: {_why(library, said)}; is it a bpffs? {remedy}")
     finally:
         os.close(made)
     return False
+
+
+def _fill(library: ctypes.CDLL, policy: int, name: str, said: list[str]) -> int:
+    """Fills the map. From version 1.2 libbpf also tries to create the link: its descriptor, -1
+    without one."""
+    link = library.bpf_map__attach_struct_ops(policy)
+    if not link and ctypes.get_errno() != errno.EEXIST:
+        raise RunError(f"{name}: {_why(library, said)}")
+    made = int(library.bpf_link__fd(link)) if link else -1
+    return -1 if made == library.bpf_map__fd(policy) else made
+
+
+def _link(library: ctypes.CDLL, policy: int, name: str, said: list[str]) -> int:
+    """Registers the loaded policy: a descriptor of its link."""
+    made = _fill(library, policy, name, said)
+    if made < 0:
+        its_map = library.bpf_map__fd(policy)
+        made = library.bpf_link_create(its_map, 0, _ATTACH_STRUCT_OPS, None)
+    if made < 0:
+        raise RunError(f"{name} cannot be registered: {_why(library, said)}")
+    return int(made)
 
 
 def _why(library: ctypes.CDLL, said: list[str] | None = None) -> str:

@@ -36,10 +36,10 @@ _MQ_HANDLE = 0xACC
 _MAP_TYPE_STRUCT_OPS, _ATTACH_STRUCT_OPS, _ATTACH_TCX_INGRESS, _F_LINK = 26, 44, 46, 1 << 13
 
 
-def unable(policy: str) -> str:
-    """Why no such discipline can run here with this policy; empty if it can, as far as can be seen
-    without loading it."""
-    if why := not_built(policy) or bpf.missing():
+def unable() -> str:
+    """Why no such discipline can run here; empty if it can, as far as can be seen without loading
+    it."""
+    if why := bpf.missing():
         return why
     try:
         types = bpf.KERNEL_TYPES.read_bytes()
@@ -63,6 +63,13 @@ def policies() -> list[str]:
     return sorted(place.name.split(".")[1] for place in OBJECTS.glob("hold.*.bpf.o"))
 
 
+def built(policy: str) -> bytes:
+    """The object file of the discipline with a policy of the core. RunError where none exists."""
+    if why := not_built(policy):
+        raise RunError(why)
+    return _object(policy).read_bytes()
+
+
 class Holder:
     """Holds ACKs on devices from `begin` to `end`. RunError when the kernel refuses, with nothing
     left behind."""
@@ -70,16 +77,16 @@ class Holder:
     def __init__(
         self,
         devices: Sequence[str],
-        policy: str,
+        programs: bytes,
         values: Sequence[int],
         *,
         settled_rounds: int = SETTLED_ROUNDS,
         delay_max_us: int = DELAY_MAX_US,
     ) -> None:
-        why = unable(policy)
+        why = unable()
         if why:
             raise RunError(why)
-        self.devices, self.policy = tuple(devices), policy
+        self.devices, self._programs = tuple(devices), programs
         self._delay_max_us = delay_max_us
         self._settings = _SETTINGS.pack(
             *values, *[0] * (8 - len(values)), settled_rounds, delay_max_us
@@ -94,7 +101,6 @@ class Holder:
 
     def _begin(self, stack: ExitStack) -> None:
         library = self._library = bpf.libbpf()
-        place = _object(self.policy)
         places = [_place_of(name) for name in self.devices]
         queues = sum(len(parents) for _, parents in places)
         if queues > QUEUES_MAX:
@@ -102,7 +108,7 @@ class Holder:
                 f"{', '.join(self.devices)}: {queues} transmit queues, at most {QUEUES_MAX}"
             )
         with bpf.listening(library) as said:
-            held = stack.enter_context(bpf.opened(library, str(place), place.read_bytes()))
+            held = stack.enter_context(bpf.opened(library, KIND, self._programs))
             operations = library.bpf_object__find_map_by_name(held, KIND.encode())
             library.bpf_map__set_map_flags(operations, _F_LINK)
             for name in _SIZED:

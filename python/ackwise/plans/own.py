@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Policies of the user: a C file, compiled, checked, and added to the engine's list until the
-process ends. The checks are the core's property tests, which know no policy by name."""
+process ends. The checks are the core's property tests, which know no policy by name.
+
+The same file becomes BPF programs for the kernel that is running.
+"""
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from ackwise import engine
@@ -11,7 +15,7 @@ from ackwise.errors import InputError, RunError, quoted
 from ackwise.host import folders, programs
 from ackwise.host.files import create
 from ackwise.host.leftovers import temporary_folder
-from ackwise.plans.policy import ALL, PATH, RIVALS
+from ackwise.plans.policy import ALL, PATH, RIVALS, PolicyChoice, find
 
 # What `make build` copies of core/: headers, hosts and the property tests.
 CORE = Path(__file__).resolve().parents[1] / "core"
@@ -20,6 +24,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]{0,14}")
 _SEQUENCES = 2000  # long ones, beside all short ones
 _COMPILE_S = 120.0
 _CHECK_S = 20.0  # ten times what they take
+_BPF_FLAGS = {"reads_arrivals": 2, "asked_on_read": 4, "uses_random": 8}  # policy.bpf.h
 _CALLED = {"memcpy", "memset", "memmove", "memcmp"}  # by the compiler itself
 
 _added: dict[str, Path] = {}  # by name: with other parameters, a file is given again
@@ -52,6 +57,8 @@ def add(spec: str, where: str) -> str:
         raise InputError(
             f"{said}: there is a policy {quoted(name)}; rename the file and its policy"
         )
+    if unquotable := set(str(file.resolve())) & set('"\\\n'):
+        raise InputError(f"{said}: has {quoted(min(unquotable))} in its path; rename that")
     if whose := folders.stranger(file):
         raise InputError(
             f"{said}: not run: {whose}, who could exchange it; copy it to a folder of yours"
@@ -70,6 +77,64 @@ def add(spec: str, where: str) -> str:
         engine.add_policy(library, name, said)
     _added[name] = file.resolve()
     return f"{name}{colon}{rest}"
+
+
+def file_of(name: str) -> Path | None:
+    """The C file of a policy that was added; None for one of the core."""
+    return _added.get(name)
+
+
+def spec_of(chosen: PolicyChoice) -> str:
+    """A policy in the users' notation, for another process: with its file in place of its name."""
+    file = file_of(chosen.name)
+    return str(file) + chosen.label[len(chosen.name) :] if file else chosen.label
+
+
+def no_programs() -> str:
+    """Why a C file cannot become BPF programs here; empty if it can."""
+    if programs.find_tool("clang") is None:
+        return "a policy in C needs clang to become BPF programs: apt-get install clang"
+    return ""
+
+
+def kernel_policy(chosen: PolicyChoice) -> bytes:
+    """The object file of the policy for a kernel that has policies (linux/bpf/policy.bpf.h).
+
+    InputError where clang refuses the file.
+    """
+    entry = find(chosen.name, "policy")
+    flags = sum(_BPF_FLAGS[asked] for asked in entry["asks"])
+    values = "".join(f", {chosen.params[one['name']]}" for one in entry["params"])
+    last = f"AW_BPF_POLICY({chosen.name}, {flags}{values});\n"
+    return _programs(chosen.name, "policy.bpf.h", last)
+
+
+def discipline(chosen: PolicyChoice) -> bytes:
+    """The object file of the discipline that holds ACKs (linux/bpf/qdisc/hold.bpf.h), with it.
+
+    InputError where clang refuses the file.
+    """
+    return _programs(chosen.name, "hold.bpf.h", "")
+
+
+@cache
+def _programs(name: str, header: str, last: str) -> bytes:
+    file = _added[name]
+    text = f'#include "{header}"\n#define aw_policy_{name} static policy\n#include "{file}"\n{last}'
+    with temporary_folder() as room:
+        source, made = room / f"{name}.bpf.c", room / f"{name}.bpf.o"
+        with create(source) as written:
+            written.write(text.encode())
+        words = [
+            "clang", "-target", "bpf", "-mcpu=v3", "-O2", "-g", "-ffreestanding",
+            f"-I{CORE / 'include'}", f"-I{CORE / 'bpf'}", "-c", str(source), "-o", str(made),
+        ]  # fmt: skip
+        done = programs.run(words, timeout_s=_COMPILE_S)
+        if done.returncode:
+            lines = [line for line in done.stderr.splitlines() if "error:" in line]
+            why = lines[0] if lines else programs.ended(done.returncode)
+            raise InputError(f"{file}: does not become BPF programs: {why}")
+        return made.read_bytes()
 
 
 def _compile(flags: list[str], parts: Sequence[Path | str], to: Path, said: str) -> None:

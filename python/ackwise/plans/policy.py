@@ -61,8 +61,8 @@ def find(name: str, where: str) -> PolicyEntry:
     names = [p["name"] for p in engine.policies()]
     if name.endswith(".c"):
         raise InputError(
-            f"{where}: {quoted(name)}: a C file is a policy only where --policy of `ackwise "
-            "compare` and `ackwise replay` names it"
+            f"{where}: {quoted(name)}: a C file is a policy only for `ackwise compare`, `replay`, "
+            "`run` and `try`"
         )
     raise InputError(
         f"{where}: {quoted(name)} is not a policy; {suggestion(name, names)}; "

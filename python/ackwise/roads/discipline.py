@@ -5,7 +5,7 @@ import itertools
 
 from ackwise.errors import RunError
 from ackwise.host import holding, programs
-from ackwise.plans import policy
+from ackwise.plans import own, policy
 from ackwise.plans.policy import PolicyChoice
 from ackwise.roads.road import Applied, Elsewhere, Fit, Wanted
 
@@ -25,7 +25,7 @@ class Discipline:
 
     def fit(self, wanted: Wanted) -> Fit:
         """Whether it can carry the policy here."""
-        if why := holding.unable(wanted.policy.name):
+        if why := _not_built(wanted.policy.name) or holding.unable():
             return Fit(False, why)
         if why := _not_carried(wanted.policy):
             return Fit(False, why)
@@ -41,7 +41,7 @@ class Discipline:
 
     def fit_elsewhere(self, policy: PolicyChoice, kernel: Elsewhere) -> Fit:
         """Whether it can carry the policy on another kernel."""
-        why = holding.not_built(policy.name) or _not_carried(policy)
+        why = _not_built(policy.name) or _not_carried(policy)
         why = why or kernel.lacking("CONFIG_NET_SCH_BPF", "CONFIG_DEBUG_INFO_BTF", "CONFIG_BPF_JIT")
         return Fit(not why, why or f"{kernel.release} has CONFIG_NET_SCH_BPF and BTF")
 
@@ -53,11 +53,17 @@ class Discipline:
         """Finds devices and parameters."""
         entry = policy.find(wanted.policy.name, "run")
         values = [wanted.policy.params[one["name"]] for one in entry["params"]]
-        return _Applied(holding.Holder(_devices(wanted), wanted.policy.name, values))
+        is_own = own.file_of(wanted.policy.name)
+        built = own.discipline(wanted.policy) if is_own else holding.built(wanted.policy.name)
+        return _Applied(holding.Holder(_devices(wanted), built, values))
 
     def sweep(self) -> list[str]:
         """Takes off what killed runs left."""
         return [_removed(one) for one in holding.held() if holding.remove(one)]
+
+
+def _not_built(name: str) -> str:
+    return own.no_programs() if own.file_of(name) else holding.not_built(name)
 
 
 def _not_carried(chosen: PolicyChoice) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ackwise.errors import RunError
-from ackwise.host import mib, programs, sockets
+from ackwise.host import bpf, mib, programs, sockets
+from ackwise.plans import own
 from ackwise.plans.policy import PolicyChoice
 from ackwise.roads import sysctl
 from ackwise.roads.road import Applied, Elsewhere, Fit, Refused, Wanted
@@ -65,11 +66,15 @@ class Module:
             return Fit(False, why)
         else:
             names, source = self._told("policies").split(), f"modinfo {_NAME}"
-        if wanted.policy.name not in names:
+        is_own = own.file_of(wanted.policy.name) is not None
+        if is_own:
+            if why := sysctl.lacks(self._folder, names, wanted.policy) or bpf.unable_for_module():
+                return Fit(False, why)
+        elif wanted.policy.name not in names:
             return Fit(False, f"{source} does not list {wanted.policy.name}")
         if wanted.device or wanted.cgroup:
             return Fit(False, "it acts on the whole network namespace; leave the choice out")
-        return Fit(True, f"{source} lists {wanted.policy.name}")
+        return Fit(True, source if is_own else f"{source} lists {wanted.policy.name}")
 
     def fit_elsewhere(self, policy: PolicyChoice, kernel: Elsewhere) -> Fit:
         """Whether it can carry the policy on another kernel."""
@@ -117,18 +122,18 @@ class Module:
     def prepare(self, wanted: Wanted) -> Applied:
         """Reads what is set now."""
         loads = not self.is_loaded()
-        return self._applied(loads, wanted.policy.label)
+        return self._applied(loads, sysctl.setting(self._folder, wanted.policy))
 
-    def _applied(self, loads: bool, policy: str) -> "_Applied":
+    def _applied(self, loads: bool, policy: sysctl.Set) -> "_Applied":
         acks = mib.AcksByReason(self._root / f"proc/net/{_NAME}")
-        return _Applied(self, self._run, loads, sysctl.Set(self._folder, policy), acks)
+        return _Applied(self, self._run, loads, policy, acks)
 
     def sweep(self) -> list[str]:
         """Takes back what a killed run left: the module, if that run had loaded it."""
         record = Keeper().read()
         if record is None or record.road != self.name or not self.is_loaded():
             return []
-        one = self._applied(not record.before, record.policy)
+        one = self._applied(not record.before, sysctl.Set(self._folder, record.policy))
         one.before = record.before
         said = one.end()
         return [said] if said else []
@@ -156,6 +161,7 @@ class _Applied:
             raise
 
     def _unload(self) -> None:
+        self._set.let_go()
         if not self._loads or not self._road.is_loaded():
             return
         done = self._run(["modprobe", "-r", _NAME])

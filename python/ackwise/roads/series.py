@@ -4,6 +4,7 @@
 from pathlib import Path
 
 from ackwise.host import mib, sockets
+from ackwise.plans import own
 from ackwise.plans.policy import PolicyChoice
 from ackwise.roads import sysctl
 from ackwise.roads.module import Module
@@ -34,11 +35,11 @@ class Series:
         if Module().is_loaded():
             return Fit(False, "the policies of this kernel are those of the module")
         name = wanted.policy.name
-        if name not in available:
-            return Fit(False, f"{place} does not list {name}")
+        if why := sysctl.lacks(self._folder, available, wanted.policy):
+            return Fit(False, why)
         if wanted.device or wanted.cgroup:
             return Fit(False, "it acts on the whole network namespace; leave the choice out")
-        return Fit(True, f"{place} lists {name}")
+        return Fit(True, f"{place} exists" if own.file_of(name) else f"{place} lists {name}")
 
     def fit_elsewhere(self, policy: PolicyChoice, kernel: Elsewhere) -> Fit:
         """Whether it can carry the policy on another kernel."""
@@ -51,17 +52,17 @@ class Series:
 
     def prepare(self, wanted: Wanted) -> Applied:
         """Reads what is set now."""
-        return self._applied(wanted.policy.label)
+        return self._applied(sysctl.setting(self._folder, wanted.policy))
 
-    def _applied(self, policy: str) -> "_Applied":
-        return _Applied(sysctl.Set(self._folder, policy), mib.AcksByReason(self._netstat))
+    def _applied(self, policy: sysctl.Set) -> "_Applied":
+        return _Applied(policy, mib.AcksByReason(self._netstat))
 
     def sweep(self) -> list[str]:
         """Writes back what a killed run found."""
         record, place = Keeper().read(), self._folder / sysctl.POLICY
         if record is None or record.road != self.name or not place.exists():
             return []
-        one = self._applied(record.policy)
+        one = self._applied(sysctl.Set(self._folder, record.policy))
         one.before = record.before or sockets.STOCK
         said = one.end()
         return [said] if said else []

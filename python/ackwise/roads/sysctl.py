@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """`net.ipv4.tcp_ack_policy`, the default policy of a network namespace, whoever brings it."""
 
+import os
 from pathlib import Path
 
 from ackwise.errors import RunError
-from ackwise.host import files
+from ackwise.host import bpf, files, sockets
+from ackwise.plans import own
+from ackwise.plans.policy import PolicyChoice
 
 IPV4 = Path("/proc/sys/net/ipv4")
 POLICY, AVAILABLE = "tcp_ack_policy", "tcp_available_ack_policies"
@@ -16,6 +19,23 @@ def available(folder: Path = IPV4) -> list[str] | None:
         return (folder / AVAILABLE).read_text(encoding="ascii").split()
     except OSError:
         return None
+
+
+def lacks(folder: Path, names: list[str], chosen: PolicyChoice) -> str:
+    """Why a kernel with these policies cannot have this one; empty if it can."""
+    if own.file_of(chosen.name):
+        if chosen.name in names:
+            return f"{folder / AVAILABLE} lists another {chosen.name}; rename the file"
+        return own.no_programs() or bpf.missing()
+    return "" if chosen.name in names else f"{folder / AVAILABLE} does not list {chosen.name}"
+
+
+def setting(folder: Path, chosen: PolicyChoice) -> "Set":
+    """What sets the sysctl to a policy; InputError for a C file that becomes no BPF programs."""
+    file = own.file_of(chosen.name)
+    if file is None:
+        return Set(folder, chosen.label)
+    return _SetOwn(folder, chosen.name, str(file), own.kernel_policy(chosen))
 
 
 class Set:
@@ -49,4 +69,37 @@ class Set:
         if self.read() != self._policy or self._policy == before:
             return ""
         self.write(before)
+        return f"{self._place} says {before} again"
+
+    def let_go(self) -> None:
+        """Nothing of it is left in the kernel."""
+
+
+class _SetOwn(Set):
+    """The same for a policy of the user, which exists as long as this process holds it."""
+
+    def __init__(self, folder: Path, name: str, file: str, programs: bytes) -> None:
+        super().__init__(folder, name)
+        self._file, self._programs = file, programs
+        self._held: int | None = None
+
+    def write(self, text: str = "") -> None:
+        if not text and self._held is None:
+            self._held = bpf.register(self._file, self._programs)
+        try:
+            super().write(text)
+        except RunError:
+            self.let_go()
+            raise
+
+    def let_go(self) -> None:
+        if self._held is not None:
+            os.close(self._held)  # the namespace is stock then
+            self._held = None
+
+    def give_back(self, before: str) -> str:
+        self.let_go()
+        if self.read() != sockets.STOCK or before == sockets.STOCK:
+            return ""
+        super().write(before)
         return f"{self._place} says {before} again"

@@ -5,13 +5,17 @@ import json
 import re
 import shutil
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from conftest import ROOT, Ackwise, Said, spawn
 
 from ackwise import engine
+from ackwise.errors import InputError
+from ackwise.host import bpf
 from ackwise.plans import own
+from ackwise.plans.policy import PolicyChoice, parse
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 COMPARE = ("compare", "--link", "lan-10m", "--runs", "1", "--duration", "300ms", "--quiet")
@@ -155,7 +159,49 @@ def test_a_plan_runs_no_file(ackwise: Ackwise, tmp_path: Path) -> None:
     )
     said = ackwise("compare", "--plan", str(plan))
     assert said.code == 2
-    assert "is a policy only where --policy" in said.err
+    assert "is a policy only for `ackwise compare`" in said.err
+
+
+@pytest.fixture
+def ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The core's `dynamic` as if it were a file of the user's."""
+    file = tmp_path / "dynamic.c"
+    file.write_text((ROOT / "core/policy/dynamic.c").read_text())
+    for header in (ROOT / "core/policy").glob("*.h"):
+        (tmp_path / header.name).write_text(header.read_text())
+    monkeypatch.setattr(own, "_added", {"dynamic": file})
+    return file
+
+
+@pytest.mark.skipif(bool(bpf.missing()), reason="no libbpf")
+@pytest.mark.parametrize(
+    ("made", "wanted"), [(own.kernel_policy, b"dynamic"), (own.discipline, b"ackwise")]
+)
+def test_it_becomes_bpf_programs(
+    made: Callable[[PolicyChoice], bytes], wanted: bytes, ours: Path
+) -> None:
+    own._programs.cache_clear()
+    chosen = parse("dynamic:draw=1", "test")
+    library, data = bpf.libbpf(), made(chosen)
+    with bpf.opened(library, str(ours), data) as held:
+        assert library.bpf_object__find_map_by_name(held, wanted)
+    assert own.spec_of(chosen) == f"{ours}:draw=1"
+
+
+def test_a_file_that_becomes_none_is_told(ours: Path) -> None:
+    own._programs.cache_clear()
+    ours.write_text(ours.read_text() + "#ifdef __bpf__\n#error not here\n#endif\n")
+    with pytest.raises(InputError, match=r"does not become BPF programs: .*dynamic\.c:.*not here"):
+        own.kernel_policy(parse("dynamic", "test"))
+    own._programs.cache_clear()
+
+
+def test_run_takes_a_file(tmp_path: Path) -> None:
+    file = policy(tmp_path, "mine")
+    said = apart("run", file, "--systemd")
+    assert said.code == 0, said.err
+    assert re.search(rf"^ExecStart=\S+ run {re.escape(file)}$", said.out, re.M)
+    assert apart("run", policy(tmp_path, "bad", "return 1;"), "--dry-run").code == 2
 
 
 def test_the_page_s_policy_has_the_page_s_table(tmp_path: Path) -> None:

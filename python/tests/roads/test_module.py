@@ -8,7 +8,8 @@ import pytest
 from module_kernel import COUNTS, POLICIES, Kernel
 
 from ackwise.errors import RunError
-from ackwise.plans import policy
+from ackwise.host import bpf
+from ackwise.plans import own, policy
 from ackwise.roads.road import Wanted
 
 
@@ -51,6 +52,36 @@ def test_a_module_that_was_there_stays(kernel: Kernel) -> None:
     assert "every again" in one.end()
     assert kernel.policy() == "every"
     assert kernel.done == []
+
+
+def test_a_policy_of_the_user_goes_before_the_module(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(own, "file_of", lambda name: tmp_path / "greedy.c")
+    monkeypatch.setattr(own, "kernel_policy", lambda chosen: b"\x7fELF")
+    monkeypatch.setattr(bpf, "unable_for_module", lambda: "")
+    held: list[int] = []
+
+    def register(what: str, data: bytes) -> int:
+        assert kernel.done == ["modprobe ackwise"]
+        held.append(os.open(os.devnull, os.O_RDONLY))
+        return held[-1]
+
+    def unload() -> None:
+        with pytest.raises(OSError):
+            os.fstat(held[0])
+        Kernel.unload(kernel)
+
+    monkeypatch.setattr(bpf, "register", register)
+    monkeypatch.setattr(kernel, "unload", unload)
+    assert kernel.road.fit(wanted("greedy")).fits
+    one = kernel.road.prepare(wanted("greedy"))
+    one.begin()
+    assert kernel.policy() == "greedy"
+    assert one.end() == "the module ackwise is unloaded"
+    assert kernel.done == ["modprobe ackwise", "modprobe -r ackwise"]
+    monkeypatch.setattr(bpf, "unable_for_module", lambda: "libbpf 1.1 is old")
+    assert kernel.road.fit(wanted("greedy")).why == "libbpf 1.1 is old"
 
 
 def test_a_policy_that_the_kernel_refuses_leaves_no_module(kernel: Kernel) -> None:

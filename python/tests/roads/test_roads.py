@@ -2,6 +2,7 @@
 """Roads without a kernel: which one is chosen and why, what it would change, what runs showed."""
 
 import json
+import os
 import random
 import re
 import statistics
@@ -17,7 +18,7 @@ from ackwise import engine
 from ackwise.cli import run
 from ackwise.errors import RunError
 from ackwise.host import bpf, holding, leftovers, tcp_acks
-from ackwise.plans import policy
+from ackwise.plans import own, policy
 from ackwise.results.stats import Estimate
 from ackwise.roads import choice, routes, session, trial, verdict
 from ackwise.roads.delay import Delay, tick_ms
@@ -66,6 +67,39 @@ def test_the_series_takes_no_part_of_a_host(kernel: Path) -> None:
     one = Wanted(policy.parse("a3", "test"), device="eth0")
     assert "leave the choice out" in Series(kernel).fit(one).why
     assert "does not list greedy" in Series(kernel).fit(wanted("greedy")).why
+
+
+def test_a_policy_of_the_user_is_there_while_it_is_in_force(
+    kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, file = kernel / "tcp_ack_policy", kernel / "greedy.c"
+    file.write_text((ROOT / "core/policy/greedy.c").read_text())
+    for header in (ROOT / "core/policy").glob("*.h"):
+        (kernel / header.name).write_text(header.read_text())
+    monkeypatch.setattr(own, "_added", {"greedy": file})
+    own._programs.cache_clear()
+    place.write_text("delayed\n")
+    held: list[int] = []
+
+    def register(what: str, data: bytes) -> int:
+        assert what == str(file) and data.startswith(b"\x7fELF")
+        held.append(os.open(os.devnull, os.O_RDONLY))
+        return held[-1]
+
+    monkeypatch.setattr(bpf, "register", register)
+    assert Series(kernel).fit(wanted("greedy")).fits
+    one = Series(kernel).prepare(wanted("greedy"))
+    assert not held and place.read_text() == "delayed\n"
+    one.begin()
+    assert place.read_text() == "greedy"  # its parameters are in the programs
+    one.refresh()
+    place.write_text("stock\n")  # as the kernel does it when the link is closed
+    assert "delayed again" in one.end()
+    with pytest.raises(OSError):
+        os.fstat(held[0])
+    assert one.end() == "" and place.read_text() == "delayed"
+    (kernel / "tcp_available_ack_policies").write_text("stock greedy\n")
+    assert "lists another greedy" in Series(kernel).fit(wanted("greedy")).why
 
 
 def test_the_series_sets_the_sysctl_and_gives_it_back(kernel: Path) -> None:
