@@ -14,6 +14,7 @@ from ackwise.lab.image import Image
 from ackwise.lab.machine import Kernel
 from ackwise_experiments.conform import document, suite, world
 from ackwise_experiments.conform.claim import (
+    DISCIPLINE,
     MODULE,
     ROUTE,
     App,
@@ -144,7 +145,7 @@ def test_figures_of_a_policy_are_those_of_its_own_parameters() -> None:
         ("peer sack=perhaps", 3, '"perhaps" is not known here; known: yes, no'),
         ("peer rtt=9s", 3, "rtt: \"9s\" is out of range; give 0ms to 500ms"),
         ("host rcvbuf=many", 3, 'rcvbuf: "many" is not a whole number'),
-        ("unless there It differs.", 3, '"there" is neither `module`, `route` nor a release'),
+        ("unless there It differs.", 3, '"there" is neither one of module, route, '),
         ("unless 7.3", 3, "say what happens there: `unless 7.3 TEXT`"),
         ("host buffer=1", 3, '"buffer" is not known here'),
         ("host warm", 3, '"warm" is not of the form key=value'),
@@ -335,12 +336,12 @@ def test_a_claim_may_except_the_module_and_newer_releases() -> None:
     assert told("6.12.117", "module") == "It holds."
 
 
-def image_of(folder: Path, policies: str = "") -> OnImage:
+def image_of(folder: Path, policies: str = "", options: str = "") -> OnImage:
     """An image without a kernel in it."""
     modules = folder / "usr/lib/modules/6.12.117+deb12-amd64"
     (modules / "kernel").mkdir(parents=True)
     (modules / "modules.builtin").write_text("kernel/drivers/net/tun.ko\n")
-    (modules / "config").write_text("CONFIG_IP_MULTIPLE_TABLES=y\n")
+    (modules / "config").write_text("CONFIG_IP_MULTIPLE_TABLES=y\n" + options)
     if policies:
         (modules / "ackwise.ko").write_bytes(b"\0policies=" + policies.encode() + b"\0")
     image = Image(folder / "vmlinuz", modules)
@@ -352,15 +353,39 @@ def test_claims_choose_what_a_namespace_can(tmp_path: Path) -> None:
     assert world.of_image(where) == ["adaptive", "delayed"]
     assert world.way_of(where, "delayed:segments=4") == MODULE
     assert world.way_of(where, "every") == ROUTE
-    with pytest.raises(InputError, match=r"a3: .* by no road, and .*needs .*ackwise\.ko"):
+    assert world.way_of(where, "delayed:segments=2,delay_ms=20") == MODULE
+    assert world.way_of(where, "stock") == ""
+    with pytest.raises(InputError, match=r"a3: .* has no road for it; .*ackwise\.ko"):
         world.way_of(where, "a3")
 
 
 def test_without_the_module_claims_choose_every(tmp_path: Path) -> None:
     where = image_of(tmp_path).image
     assert world.of_image(where) == ["every"]
-    with pytest.raises(InputError, match=r"adaptive: .* by no road"):
+    with pytest.raises(InputError, match=r"adaptive: .* has no road for it"):
         world.way_of(where, "adaptive")
+
+
+def test_roads_of_the_whole_host_have_no_claim_about_a_socket_s_policy(tmp_path: Path) -> None:
+    needed = ("NET_SCH_BPF", "DEBUG_INFO_BTF", "BPF_JIT")
+    where = image_of(tmp_path, options="".join(f"CONFIG_{one}=y\n" for one in needed))
+    assert {"adaptive", "delayed:segments=8"} < set(world.of_image(where.image))
+    assert where.way("adaptive") == DISCIPLINE
+    assert where.keys("adaptive") == {"by": "host"}
+    plain = claim("at 0ms arrives 0s:1s\nby 500ms leaves ack 1s\n")
+    sets = claim("at 0ms app sets policy=every\nat 1ms arrives 0s:1s\nby 500ms leaves ack 1s\n")
+    other = claim("policies adaptive:price_permille=9\nat 0ms arrives 0s:1s\n"
+                  "by 500ms leaves ack 1s\n")  # fmt: skip
+    assert where.exception(plain, "adaptive") == ""
+    assert "No socket" in where.exception(sets, "adaptive")
+    assert "other parameters" in where.exception(other, "adaptive")
+    assert where.exception(other, "adaptive:price_permille=9") == ""
+
+
+def test_a_line_may_be_of_one_way(tmp_path: Path) -> None:
+    read = claim("at 0ms arrives 0s:1s\nfor discipline: leaves ack 0\nby 500ms leaves ack 1s\n")
+    assert len(read.for_policy("adaptive")) == 2
+    assert len(read.for_policy("adaptive", DISCIPLINE)) == 3
 
 
 def test_an_image_without_tun_is_refused(tmp_path: Path) -> None:

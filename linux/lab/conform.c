@@ -8,7 +8,8 @@
  * A claim lists actions of the peer and the application, with times. Packets that leave the host are
  * logged with their time and the action before them. ackwise.lab.conform judges the log.
  *
- * Each claim has its own network namespace and connection. It begins at a whole second of the
+ * Each claim has its own network namespace and connection, or with by=host a connection of the
+ * machine's own, in which a policy is in force for all, by the device "peer". It begins at a whole second of the
  * guest's clock plus CLAIM_PHASE_US, so that its times are half way between ticks. write() hands a
  * packet to the kernel and returns when TCP has processed it: an immediate answer is in the device's
  * queue by then, whatever the clock says.
@@ -61,7 +62,7 @@
 #define PEER "10.0.0.2"
 #define NETWORK "10.0.0.0/24"
 #define HOST_PORT 5001
-#define PEER_PORT 20001
+#define PEER_PORT 20001 /* by=host: and the claim's number, as those before may be remembered */
 #define PACKET_MAX 2048
 #define ACTIONS_MAX 4096
 #define NO_ACTION (-1)
@@ -77,10 +78,13 @@ static struct claim {
 	struct setup setup;
 	int64_t begin_ns;
 	int tun, timer, listening, fd;
+	uint32_t peer_port;
 	uint32_t host_isn, host_scale, host_tsval;
+	uint32_t host_tsval_first;
 	bool accepted;
 	uint64_t read_bytes;
 	uint64_t acks_by_reason[REASONS_MAX]; /* as the kernel last showed them */
+	struct sysctl before[SYSCTLS_MAX];
 } c;
 
 static struct action actions[ACTIONS_MAX];
@@ -128,6 +132,15 @@ static uint8_t stream_byte(uint64_t offset)
 	return (uint8_t)(offset % 251);
 }
 
+/* Of the ACK that an RTT ago was the newest, as the host sends one in each millisecond. */
+static uint32_t echoed_tsval(void)
+{
+	uint32_t since_first = c.host_tsval - c.host_tsval_first;
+	uint32_t rtt_ms = (uint32_t)(c.setup.rtt_us / 1000);
+
+	return since_first > rtt_ms ? c.host_tsval - rtt_ms : c.host_tsval_first;
+}
+
 static size_t put_options(uint8_t *at, const struct segment *s)
 {
 	size_t n = 0;
@@ -150,7 +163,7 @@ static size_t put_options(uint8_t *at, const struct segment *s)
 	if (c.setup.timestamps) {
 		memcpy(at + n, "\1\1\10\12", 4);
 		put32(at + n + 4, s->tsval);
-		put32(at + n + 8, c.host_tsval);
+		put32(at + n + 8, echoed_tsval());
 		n += 12;
 	}
 	return n;
@@ -179,7 +192,7 @@ static void inject(const struct segment *s)
 	memcpy(packet + 12, &peer, 4);
 	memcpy(packet + 16, &host, 4);
 	put16(packet + 10, checksum_fold(checksum_add(0, packet, 20)));
-	put16(tcp, PEER_PORT);
+	put16(tcp, c.peer_port);
 	put16(tcp + 2, HOST_PORT);
 	put32(tcp + 4, s->seq);
 	put32(tcp + 8, s->flags & ACK ? s->ack : 0);
@@ -264,7 +277,8 @@ static bool take(uint8_t *packet, size_t *length)
 			return false;
 		if (n < 0)
 			die("device: %s", strerror(errno));
-		if (n >= 40 && packet[0] == 0x45 && packet[9] == IPPROTO_TCP) {
+		if (n >= 40 && packet[0] == 0x45 && packet[9] == IPPROTO_TCP &&
+		    get16(packet + 22) == c.peer_port) {
 			*length = (size_t)n;
 			return true;
 		}
@@ -344,6 +358,8 @@ static void place_policy(int fd, const char *policy)
 			die("no route has the ACK policy %s", policy);
 		run_program(NULL, words);
 		break;
+	case BY_HOST:
+		break;
 	}
 }
 
@@ -363,17 +379,34 @@ static void set_address(int fd, unsigned long what, const char *address)
 	device_ioctl(fd, what, &request);
 }
 
+static int open_device(void)
+{
+	struct ifreq request = { .ifr_name = "peer", .ifr_flags = IFF_TUN | IFF_NO_PI };
+	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0 || ioctl(fd, TUNSETIFF, &request))
+		die("TUN device: %s", strerror(errno));
+	return fd;
+}
+
+/* That of the host stays open: without its peer it has no carrier, and what waits is dropped. */
+static int host_device(void)
+{
+	static int fd = -1;
+
+	return fd < 0 ? fd = open_device() : fd;
+}
+
 static void make_device(void)
 {
 	struct ifreq request = { .ifr_name = "peer" };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
+	if (fd < 0)
+		die("device: %s", strerror(errno));
 	/* IPv6 would send packets of its own and advance the clock */
 	put_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-	c.tun = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	request.ifr_flags = IFF_TUN | IFF_NO_PI;
-	if (fd < 0 || c.tun < 0 || ioctl(c.tun, TUNSETIFF, &request))
-		die("TUN device: %s", strerror(errno));
+	c.tun = open_device();
 	set_address(fd, SIOCSIFADDR, HOST);
 	set_address(fd, SIOCSIFNETMASK, "255.255.255.0");
 	device_ioctl(fd, SIOCGIFFLAGS, &request);
@@ -394,6 +427,7 @@ static void listen_host(void)
 				       .sin_port = htons(HOST_PORT) };
 
 	c.listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	set_option(c.listening, SOL_SOCKET, SO_REUSEADDR, 1, "reuseaddr");
 	set_if_given(SOL_SOCKET, SO_RCVBUF, c.setup.rcvbuf, "rcvbuf");
 	set_if_given(SOL_SOCKET, SO_RCVLOWAT, c.setup.lowat, "lowat");
 	set_if_given(SOL_SOCKET, SO_OOBINLINE, c.setup.oobinline, "oobinline");
@@ -459,7 +493,7 @@ static void shake_hands(void)
 		if (*at == 3 && n == 3)
 			c.host_scale = at[2] < SCALE_MAX ? at[2] : SCALE_MAX;
 		if (*at == 8 && n == 10)
-			c.host_tsval = get32(at + 2);
+			c.host_tsval = c.host_tsval_first = get32(at + 2);
 	}
 	if (c.setup.ecn && !(packet[33] & ECE))
 		die("the host does not negotiate ECN");
@@ -621,12 +655,39 @@ static void wait_until_us(int64_t time_us)
 	}
 }
 
+static void sysctl_path(char path[160], const struct sysctl *one)
+{
+	snprintf(path, 160, "/proc/sys/net/ipv4/%s", one->name);
+}
+
 static void set_sysctl(const struct sysctl *one)
 {
 	char path[160];
 
-	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/%s", one->name);
+	sysctl_path(path, one);
 	put_file(path, one->value);
+}
+
+static void keep_sysctl(const struct sysctl *one, struct sysctl *before)
+{
+	char path[160];
+	FILE *in;
+
+	sysctl_path(path, one);
+	in = fopen(path, "re");
+	if (!in || !fgets(before->value, sizeof(before->value), in))
+		die("%s cannot be read: %s", path, strerror(errno));
+	fclose(in);
+	memcpy(before->name, one->name, sizeof(before->name));
+}
+
+/* Of a host that goes on, in the reverse order. */
+static void restore_sysctls(void)
+{
+	size_t i = c.setup.sysctls_count;
+
+	while (i--)
+		set_sysctl(&c.before[i]);
 }
 
 /* The next whole second but two, or one from which the claim does not see jiffies wrap. */
@@ -644,11 +705,20 @@ static void open_connection(char *keys, int64_t end_us)
 
 	c = (struct claim){ .number = c.number, .timer = c.timer, .fd = -1 };
 	setup_parse(&c.setup, keys);
-	if (unshare(CLONE_NEWNET))
+	c.peer_port = PEER_PORT;
+	if (c.setup.by == BY_HOST)
+		c.peer_port += c.number;
+	else if (unshare(CLONE_NEWNET))
 		die("cannot make a namespace: %s", strerror(errno));
-	for (i = 0; i < c.setup.sysctls_count; i++)
+	for (i = 0; i < c.setup.sysctls_count; i++) {
+		if (c.setup.by == BY_HOST)
+			keep_sysctl(&c.setup.sysctls[i], &c.before[i]);
 		set_sysctl(&c.setup.sysctls[i]);
-	make_device();
+	}
+	if (c.setup.by == BY_HOST)
+		c.tun = host_device();
+	else
+		make_device();
 	listen_host();
 	c.begin_ns = begin_s(end_us) * 1000000000 + (int64_t)CLAIM_PHASE_US * 1000;
 	shake_hands();
@@ -673,7 +743,10 @@ static void run_claim(char *keys, int64_t end_us)
 	if (c.fd >= 0)
 		close(c.fd);
 	close(c.listening);
-	close(c.tun);
+	if (c.setup.by == BY_HOST)
+		restore_sysctls();
+	else
+		close(c.tun);
 }
 
 static void add_action(const char *time_us, char *rest)

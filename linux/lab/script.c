@@ -40,7 +40,8 @@ static enum by by_of(const char *name)
 {
 	static const char *const names[] = { [BY_SOCKET] = "socket",
 					     [BY_SYSCTL] = "sysctl",
-					     [BY_ROUTE] = "route" };
+					     [BY_ROUTE] = "route",
+					     [BY_HOST] = "host" };
 
 	return (enum by)index_of(name, names, ARRAY_SIZE(names), "way");
 }

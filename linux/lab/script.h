@@ -20,7 +20,7 @@ struct setup {
 	uint32_t isn, mss, scale, window, syn_bytes;
 	bool sack, timestamps, ecn, completes, eager, checked;
 	/* a kernel without the series chooses a policy otherwise, and no ACK has a reason */
-	enum by { BY_SOCKET, BY_SYSCTL, BY_ROUTE } by;
+	enum by { BY_SOCKET, BY_SYSCTL, BY_ROUTE, BY_HOST } by;
 	char ip[64]; /* the program that sets a route's attribute */
 	int64_t early_us, rtt_us;
 	int rcvbuf, clamp, lowat, oobinline, nodelay; /* -1: left alone */

@@ -4,8 +4,9 @@
     rfc 9293 3.8.6.3 MUST           where it is required
     why A sender takes a longer silence for a loss.
     policies stock linux            which policies it is about (default: all)
-    unless module It cannot know.   with a policy by the module or by a route's attribute, or from a
-                                    release on: not true there, and what happens instead
+    unless module It cannot know.   with a policy by the module, a route's attribute, the queueing
+                                    discipline or TCP_BPF_DELACK_MAX, or from a release on: not true
+                                    there, and what happens instead
     peer timestamps=yes             the other end, whose segments are written here
     host rcvbuf=20000 warm=20       the end under test, and its application
     at 0ms arrives 0s:1s            one full segment
@@ -57,7 +58,9 @@ _HOST = {"rcvbuf": "20000", "warm": "20", "reader": "eager", "lowat": "", "oobin
 _FLAGS = {"fin": "F", "syn": "S", "rst": "R", "psh": "P", "cwr": "C", "ece": "E"}
 _PROSE = ("why", "differs")
 _HEAD = ("rfc", *_PROSE, "unless", "policies", "peer", "host")
-MODULE, ROUTE = "module", "route"  # ways to a policy on a distribution's kernel
+# Ways to a policy on a distribution's kernel: the first two for a network namespace, the others for
+# the whole host.
+WAYS = (MODULE, ROUTE, DISCIPLINE, DELAY) = ("module", "route", "discipline", "delay")
 _RELEASE = re.compile(r"[1-9][0-9]?\.[0-9]{1,2}")
 _OPTIONS = ("quickack", "policy", "rcvbuf", "lowat", "nodelay")
 
@@ -182,16 +185,16 @@ class Claim:
         return None
 
     def exception(self, release: str, way: str = "") -> str:
-        """What happens instead on a distribution's kernel, with a policy by MODULE or ROUTE; "" if
-        it is claimed there."""
+        """What happens instead on a distribution's kernel, with a policy by one of WAYS; "" if it
+        is claimed there."""
         for where, text in self.unless.items():
-            by_way = where in (MODULE, ROUTE)
+            by_way = where in WAYS
             if where == way if by_way else version_of(where) <= version_of(release):
                 return text
         return ""
 
-    def for_policy(self, label: str) -> list[ClaimLine]:
-        """The lines that apply to a policy."""
+    def for_policy(self, label: str, way: str = "") -> list[ClaimLine]:
+        """The lines that apply to a policy, on an image by one of WAYS."""
         name = label.partition(":")[0] if self.policies else label
         kept = []
         taken = False
@@ -203,7 +206,7 @@ class Claim:
                 if not taken:
                     kept.append(line)
                 taken = False
-            elif name in line.names:
+            elif name in line.names or way in line.names:
                 taken = True
                 kept.append(line)
         return kept
@@ -472,7 +475,7 @@ class _Body:
         names = []
         while True:
             word = reader.word("policies and a colon")
-            names.append(reader.known(word.removesuffix(":"), _policy_names()))
+            names.append(reader.known(word.removesuffix(":"), [*_policy_names(), *WAYS]))
             if word.endswith(":"):
                 break
         self.names_so_far |= set(names)
@@ -502,9 +505,11 @@ def _head(reader: _Reader, key: str) -> None:
     elif key in _PROSE:
         setattr(claim, key, " ".join([getattr(claim, key), *reader.words]).strip())
     elif key == "unless":
-        where = reader.word("`module`, `route` or a release such as 7.3")
-        if where not in (MODULE, ROUTE) and not _RELEASE.fullmatch(where):
-            reader.fail(f"{quoted(where)} is neither `module`, `route` nor a release such as 7.3")
+        where = reader.word(f"one of {', '.join(WAYS)}, or a release such as 7.3")
+        if where not in WAYS and not _RELEASE.fullmatch(where):
+            reader.fail(
+                f"{quoted(where)} is neither one of {', '.join(WAYS)} nor a release such as 7.3"
+            )
         if not reader.words:
             reader.fail(f"say what happens there: `unless {where} TEXT`")
         claim.unless[where] = " ".join(reader.words)

@@ -36,6 +36,7 @@ RESOLUTION_US = 100
 _EARLY_US = 900_000  # the handshake, before offset 0
 _WARM_GAP_US = 1_000
 _WARM_US = 20_000  # from the ACK of the whole warm-up to offset 0
+_HELD_US = 15_000
 _AFTER_US = 1_000_000  # how long a claim is observed after its last line
 _WRONG_BYTES = -74  # EBADMSG, see linux/lab/conform.c
 SEED = 1
@@ -325,7 +326,7 @@ class _Judge:
 
     def __init__(self, seen: "Seen") -> None:
         self.claim, self.policy, self.choice = seen.claim, seen.policy, seen.choice
-        self.lines = self.claim.for_policy(self.policy)
+        self.lines = self.claim.for_policy(self.policy, seen.way)
         self.done = actions(self.claim, self.lines)
         self.slack_us = seen.slack_us
         # the kernel counts reasons only for a policy
@@ -433,8 +434,9 @@ class _Judge:
         if packet.cause >= len(self.done):
             raise RunError(f"conform: the guest's output is damaged (no action {packet.cause})")
         if self.claim.warm_segments:
-            # a policy's timer may expire just before the warm-up's last step
-            after = _cut_us(packet) > -_WARM_US
+            # a policy's timer may expire just before the warm-up's last step, and on an image
+            # the ACK of that may be held
+            after = _cut_us(packet) > -_WARM_US + (_HELD_US if self.slack_us else 0)
         else:
             after = packet.time_ns >= -_EARLY_US * 1000
         return after and (from_timer or self.done[packet.cause].line is not None)
@@ -504,6 +506,7 @@ class Seen:
     policy: str
     choice: str
     came: Came
+    way: str = ""
     slack_us: int = 0
     counts_reasons: bool = True
 
@@ -530,21 +533,21 @@ def observe(
     ]
     if not chosen:
         return []
-    keys = world.keys(policy)
+    keys, way = world.keys(policy), world.way(policy)
     text: list[str] = []
     for number, (claim, choice) in enumerate(chosen):
-        lines = claim.for_policy(policy)
+        lines = claim.for_policy(policy, way)
         done = actions(claim, lines)
         text += script(number, claim, choice, done, end_us(claim, lines), keys)
     try:
-        said = world.came("\n".join(text) + "\n", seed, cancel)
+        said = world.came("\n".join(text) + "\n", policy, seed, cancel)
     except RunError as problem:
         raise RunError(f"conform: policy {policy}: {_named(str(problem), chosen)}") from None
     came = read_came(said)
     if set(came) != set(range(len(chosen))):
         raise RunError(f"conform: the guest finished {len(came)} of {len(chosen)} claims")
     return [
-        Seen(claim, policy, choice, came[n], world.slack_us, world.counts_reasons)
+        Seen(claim, policy, choice, came[n], way, world.slack_us, world.counts_reasons)
         for n, (claim, choice) in enumerate(chosen)
     ]
 

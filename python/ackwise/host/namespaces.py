@@ -10,10 +10,11 @@ from typing import Unpack
 
 from ackwise.errors import RunError
 from ackwise.host.leftovers import is_abandoned, owned_name
-from ackwise.host.programs import Options, do, program, tethered
+from ackwise.host.programs import Options, do, program, run, tethered
 
 _NAMES = Path("/run/netns")
 _NOBODY = 65_534
+_REMOVE_S = 60.0
 _CLONE_NEWNET = 0x40000000
 _FOR_NETWORKS: Options = {"privileges": ("net_admin", "sys_admin")}
 
@@ -32,7 +33,11 @@ def as_nobody(*capabilities: str) -> Options:
 
 def set_up(*words: str) -> None:
     """Runs `ip`, `tc` or `ethtool` with network capabilities only; RunError when it fails."""
-    do(*words, **_FOR_NETWORKS if os.geteuid() == 0 else {})
+    do(*words, **_as_needed())
+
+
+def _as_needed() -> Options:
+    return _FOR_NETWORKS if os.geteuid() == 0 else {}
 
 
 @contextmanager
@@ -74,9 +79,10 @@ def _move(descriptor: int, name: str) -> None:
 
 
 def _remove(name: str) -> None:
-    # Deleting a namespace deletes the devices and queues in it.
+    # Deleting a namespace deletes the devices and queues in it. A busy kernel may take its time for
+    # that, and nobody else would do it.
     with suppress(RunError):
-        set_up("ip", "netns", "del", name)
+        run(["ip", "netns", "del", name], timeout_s=_REMOVE_S, check=True, **_as_needed())
 
 
 def _remove_abandoned() -> None:

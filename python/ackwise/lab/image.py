@@ -392,10 +392,12 @@ def ran(
     *,
     result: str,
     seed: int,
+    with_python: bool = False,
     cancel: object = None,
 ) -> Iterator[Path]:
     """The folder of a guest that has run `steps`, with these modules loaded before and these files
-    beside them; it made the file `result`. RunError when it failed."""
-    members = _members(kernel, image, [*_ALWAYS, *modules], steps, files, with_python=False)
+    beside them, and Python with ackwise if it takes them; it made the file `result`. RunError when
+    it failed."""
+    members = _members(kernel, image, [*_ALWAYS, *modules], steps, files, with_python=with_python)
     with emulator.started(_BOARD, kernel, members, seed, CLOCK, what=_WHAT) as one:
         yield emulator.results_of(one, emulator.WALL_LIMIT_S, cancel, None, result)

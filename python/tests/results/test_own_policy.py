@@ -206,7 +206,7 @@ def test_run_takes_a_file(tmp_path: Path) -> None:
 
 def test_the_page_s_policy_has_the_page_s_table(tmp_path: Path) -> None:
     page = (ROOT / "docs/start/policy.md").read_text(encoding="utf-8")
-    code, shown = (
+    code, shown, *_ = (
         textwrap.dedent(block)
         for block in re.findall(r"(?:^(?:    .*)?\n)+", page, re.MULTILINE)
         if "    " in block
