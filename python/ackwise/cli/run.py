@@ -39,7 +39,7 @@ _EXAMPLES = """\
 ackwise run every --dry-run                            # which road, and what it would change
 sudo ackwise run every --device eth0
 sudo ackwise run delayed:segments=2,delay_ms=20
-sudo ackwise run ./mine.c --device eth0                # a policy of yours, with clang
+sudo ackwise run /root/mine.c --device eth0            # a policy of yours, with clang
 sudo ackwise run every --detach                        # in the background, until --stop
 ackwise run --status
 ackwise run every --systemd > /etc/systemd/system/ackwise-run.service

@@ -5,6 +5,7 @@ process ends. The checks are the core's property tests, which know no policy by 
 The same file becomes BPF programs for the kernel that is running.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -61,7 +62,8 @@ def add(spec: str, where: str) -> str:
         raise InputError(f"{said}: has {quoted(min(unquotable))} in its path; rename that")
     if whose := folders.stranger(file):
         raise InputError(
-            f"{said}: not run: {whose}, who could exchange it; copy it to a folder of yours"
+            f"{said}: not run: {whose}, who could exchange it; copy it to a folder of "
+            f"{'yours' if os.geteuid() else 'root, such as /root'}"
         )
     if programs.find_tool("cc") is None:
         raise RunError(
