@@ -38,7 +38,7 @@ if command -v dpkg-shlibdeps >/dev/null; then
 else
 	echo "packages: no dpkg-dev here: no Debian package" >&2
 fi
-shopt -s nullglob # without dpkg there is none
-debs=("$out"/*.deb)
-"$python" tools/sbom.py "$wheel" "${debs[@]}" >"$out/ackwise-$version.cyclonedx.json"
+shopt -s nullglob # some are not made everywhere
+others=("$out"/*.deb "$out"/*aarch64.whl "$out"/*.tar.gz)
+"$python" tools/sbom.py "$wheel" "${others[@]}" >"$out/ackwise-$version.cyclonedx.json"
 (cd "$out" && sha256sum ackwise* >SHA256SUMS && cat SHA256SUMS)

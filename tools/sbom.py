@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The SBOM of the packages and of what they ask for, as CycloneDX: `python sbom.py WHEEL DEB...`.
+"""The SBOM of the packages and of what they ask for, as CycloneDX: `python sbom.py WHEEL FILE...`.
 
-maturin writes the crates that are linked into the wheel; the Python packages, as locked, are
-added, and the Debian packages, each with its checksum and what it asks for.
+maturin writes the crates that are linked into the wheel, which are those of the sdist and of the
+wheels for other processors; the Python packages, as locked, are added, and each other file (.deb,
+.whl, .tar.gz) with its checksum, a Debian package also with what it asks for.
 """
 
 import hashlib
@@ -35,6 +36,24 @@ def _python_packages() -> list[dict[str, Any]]:
     ]
 
 
+def _checksum(file: Path) -> list[dict[str, str]]:
+    return [{"alg": "SHA-256", "content": hashlib.sha256(file.read_bytes()).hexdigest()}]
+
+
+def _python_file(file: Path) -> dict[str, Any]:
+    """A wheel for another processor, or the sdist."""
+    name, version = re.sub(r"\.tar\.gz$", "", file.name).split("-")[:2]
+    purl = f"pkg:pypi/{name}@{version}?file_name={file.name}"
+    return {
+        "type": "application",
+        "bom-ref": purl,
+        "name": name,
+        "version": version,
+        "purl": purl,
+        "hashes": _checksum(file),
+    }
+
+
 def _debian_package(deb: Path) -> dict[str, Any]:
     words = ["dpkg-deb", "-f", str(deb), "Package", "Version", "Architecture", "Depends"]
     said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
@@ -47,12 +66,12 @@ def _debian_package(deb: Path) -> dict[str, Any]:
         "name": name,
         "version": version,
         "purl": purl,
-        "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(deb.read_bytes()).hexdigest()}],
+        "hashes": _checksum(deb),
         "properties": [{"name": "Depends", "value": " ".join(fields["Depends"].split())}],
     }
 
 
-def whole(wheel: Path, debs: Sequence[Path]) -> dict[str, Any]:
+def whole(wheel: Path, others: Sequence[Path]) -> dict[str, Any]:
     """maturin's document with all packages, and without the folder that it was built in."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".cyclonedx.json"))
@@ -65,7 +84,8 @@ def whole(wheel: Path, debs: Sequence[Path]) -> dict[str, Any]:
     refs = [one["bom-ref"] for one in added]
     needs["dependsOn"] = [*needs.get("dependsOn", []), *refs]
     document["dependencies"] += [{"ref": ref} for ref in refs]
-    for package in map(_debian_package, debs):
+    for file in others:
+        package = _debian_package(file) if file.suffix == ".deb" else _python_file(file)
         document["components"].append(package)
         inside = [root] if package["name"] == "ackwise" else []
         document["dependencies"].append({"ref": package["bom-ref"], "dependsOn": inside})
@@ -73,6 +93,6 @@ def whole(wheel: Path, debs: Sequence[Path]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    wheel, *debs = map(Path, sys.argv[1:])
-    json.dump(whole(wheel, debs), sys.stdout, indent=1)
+    wheel, *others = map(Path, sys.argv[1:])
+    json.dump(whole(wheel, others), sys.stdout, indent=1)
     print()
