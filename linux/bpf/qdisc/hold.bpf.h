@@ -16,7 +16,8 @@
  * Held: an ACK of an established connection of this host that acknowledges new data,
  * has no option but timestamps and no flag but ACK, and does not end a write of the
  * peer.  All else leaves at once, behind the held ACK unless it says more.  Nothing is
- * held while the sender's flight grows: in slow start, HyStart counts ACKs.
+ * held while the sender's flight grows: in slow start, HyStart counts ACKs.  After a
+ * loss, one round without growth shows that it has recovered.
  *
  * Fail-safe: an ACK waits only if arrives() has seen the data.  Its link belongs to the
  * loader; if that dies, nothing is held.
@@ -229,6 +230,7 @@ struct aw_flow {
 	aw_u32 wnd;
 	aw_u32 before; /* flight of the round before */
 	aw_u32 steady; /* rounds without growth */
+	aw_u32 lossy;  /* slow start is over: there was a hole */
 	struct aw_hold_key key;
 	struct aw_order order;
 	struct aw_flight flight;
@@ -818,7 +820,7 @@ static inline aw_u32 find(aw_u32 number, const struct aw_ack *ack, aw_u64 now, b
 	f->asked_segments = tp->data_segs_in;
 	f->asked_arrivals = 0;
 	f->first_ns = 0;
-	f->before = f->steady = 0;
+	f->before = f->steady = f->lossy = 0;
 	f->flight = (struct aw_flight){ .start_ns = now, .start_bytes = ack->number };
 	f->order = aw_order(0, 0);
 	f->wnd = tp->rcv_wnd;
@@ -826,6 +828,11 @@ static inline aw_u32 find(aw_u32 number, const struct aw_ack *ack, aw_u64 now, b
 	if (policy.init)
 		policy.init(f->state, &s->params, bpf_get_prandom_u32());
 	return best;
+}
+
+static inline bool has_hole(aw_u64 sk)
+{
+	return AT(struct tcp_sock, sk)->out_of_order_queue.rb_node;
 }
 
 /* May this ACK, newer than all that left, wait? COUNT_HELD, or why not. */
@@ -839,12 +846,12 @@ static inline aw_u32 may_wait(aw_u32 flow, struct aw_flow *f, const struct aw_ac
 
 	if (!a || !s || after(ack->number, a->end))
 		return COUNT_UNTOLD;
-	if (AT(struct tcp_sock, ack->sk)->out_of_order_queue.rb_node)
+	if (has_hole(ack->sk))
 		return COUNT_HOLE;
 	if (a->has_pushed && !after(ack->number, a->pushed) && after(a->pushed, f->left) &&
 	    a->pushed == ack->number && a->followed < FOLLOWED)
 		return COUNT_PUSH;
-	if (f->steady < s->settled_rounds)
+	if (f->steady < (f->lossy ? 1 : s->settled_rounds))
 		return COUNT_GROWING;
 	if (!f->order.bytes || !f->order.delay_ns)
 		return COUNT_STOCK;
@@ -890,6 +897,8 @@ SEC("struct_ops/hold_enqueue") int hold_enqueue(aw_u64 *args)
 	}
 	if (f) {
 		f->used_ns = now;
+		if (has_hole(ack.sk))
+			f->lossy = 1;
 		newer = after(ack.number, f->len ? f->ack : f->left);
 		if (kind == PLAIN)
 			why = newer ? may_wait(k, f, &ack, now) : COUNT_REPEATED;
