@@ -36,22 +36,22 @@ def _python_packages() -> list[dict[str, Any]]:
     ]
 
 
-def _checksum(file: Path) -> list[dict[str, str]]:
-    return [{"alg": "SHA-256", "content": hashlib.sha256(file.read_bytes()).hexdigest()}]
-
-
-def _python_file(file: Path) -> dict[str, Any]:
-    """A wheel for another processor, or the sdist."""
-    name, version = re.sub(r"\.tar\.gz$", "", file.name).split("-")[:2]
-    purl = f"pkg:pypi/{name}@{version}?file_name={file.name}"
+def _package(file: Path, name: str, version: str, purl: str) -> dict[str, Any]:
+    checksum = hashlib.sha256(file.read_bytes()).hexdigest()
     return {
         "type": "application",
         "bom-ref": purl,
         "name": name,
         "version": version,
         "purl": purl,
-        "hashes": _checksum(file),
+        "hashes": [{"alg": "SHA-256", "content": checksum}],
     }
+
+
+def _python_file(file: Path) -> dict[str, Any]:
+    """A wheel for another processor, or the sdist."""
+    name, version = re.sub(r"\.tar\.gz$", "", file.name).split("-")[:2]
+    return _package(file, name, version, f"pkg:pypi/{name}@{version}?file_name={file.name}")
 
 
 def _debian_package(deb: Path) -> dict[str, Any]:
@@ -60,15 +60,8 @@ def _debian_package(deb: Path) -> dict[str, Any]:
     fields = dict(re.findall(r"^(\w+): ((?:.|\n )*)$", said, re.MULTILINE))
     name, version = fields["Package"], fields["Version"]
     purl = f"pkg:deb/{name}@{version}?arch={fields['Architecture']}"
-    return {
-        "type": "application",
-        "bom-ref": purl,
-        "name": name,
-        "version": version,
-        "purl": purl,
-        "hashes": _checksum(deb),
-        "properties": [{"name": "Depends", "value": " ".join(fields["Depends"].split())}],
-    }
+    depends = {"name": "Depends", "value": " ".join(fields["Depends"].split())}
+    return _package(deb, name, version, purl) | {"properties": [depends]}
 
 
 def whole(wheel: Path, others: Sequence[Path]) -> dict[str, Any]:

@@ -25,7 +25,6 @@ _NAME = re.compile(r"[a-z][a-z0-9]{0,14}")
 _SEQUENCES = 2000  # long ones, beside all short ones
 _COMPILE_S = 120.0
 _CHECK_S = 20.0  # ten times what they take
-_BPF_FLAGS = {"reads_arrivals": 2, "asked_on_read": 4, "uses_random": 8}  # policy.bpf.h
 _CALLED = {"memcpy", "memset", "memmove", "memcmp"}  # by the compiler itself
 
 _added: dict[str, Path] = {}  # by name: with other parameters, a file is given again
@@ -105,7 +104,7 @@ def kernel_policy(chosen: PolicyChoice) -> bytes:
     InputError where clang refuses the file.
     """
     entry = find(chosen.name, "policy")
-    flags = sum(_BPF_FLAGS[asked] for asked in entry["asks"])
+    flags = " | ".join(f"AW_BPF_{asked.upper()}" for asked in entry["asks"]) or "0"
     values = "".join(f", {chosen.params[one['name']]}" for one in entry["params"])
     last = f"AW_BPF_POLICY({chosen.name}, {flags}{values});\n"
     return _programs(chosen.name, "policy.bpf.h", last)
