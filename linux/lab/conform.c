@@ -9,8 +9,8 @@
  * logged with their time and the action before them. ackwise.lab.conform judges the log.
  *
  * Each claim has its own network namespace and connection, or with by=host a connection of the
- * machine's own, in which a policy is in force for all, by the device "peer". It begins at a whole second of the
- * guest's clock plus CLAIM_PHASE_US, so that its times are half way between ticks. write() hands a
+ * machine's own, in which a policy is in force for all, by the device "peer". It begins at a whole
+ * second of the guest's clock plus CLAIM_PHASE_US, so that its times are half way between ticks. write() hands a
  * packet to the kernel and returns when TCP has processed it: an immediate answer is in the device's
  * queue by then, whatever the clock says.
  *
@@ -62,8 +62,8 @@
 #define PEER "10.0.0.2"
 #define NETWORK "10.0.0.0/24"
 #define HOST_PORT 5001
-#define PEER_PORT \
-	20001 /* by=host: and the claim's number, as those before may be remembered */
+/* by=host: and the claim's number, as those before may be remembered */
+#define PEER_PORT 20001
 #define PACKET_MAX 2048
 #define ACTIONS_MAX 4096
 #define NO_ACTION (-1)
@@ -344,7 +344,7 @@ static void put_file(const char *path, const char *value)
  */
 static void place_policy(int fd, const char *policy)
 {
-	char *const words[] = { c.setup.ip, "route",    "change", NETWORK, "dev",
+	char *const words[] = { c.setup.ip, "route",   "change", NETWORK, "dev",
 				"peer",     "quickack", "1",      NULL };
 
 	switch (c.setup.by) {
@@ -697,8 +697,7 @@ static int64_t begin_s(int64_t end_us)
 	int64_t now_s = (int64_t)clock_ns() / 1000000000;
 	int64_t end_s = now_s + 3 + end_us / 1000000 + 2;
 
-	return now_s <= JIFFIES_0_S && end_s >= JIFFIES_0_S ? JIFFIES_0_S + 3
-							    : now_s + 3;
+	return now_s <= JIFFIES_0_S && end_s >= JIFFIES_0_S ? JIFFIES_0_S + 3 : now_s + 3;
 }
 
 static void open_connection(char *keys, int64_t end_us)
