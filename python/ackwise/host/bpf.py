@@ -321,25 +321,37 @@ def _attach(library: ctypes.CDLL, policy: int, name: str, said: list[str]) -> bo
     return False
 
 
-def _fill(library: ctypes.CDLL, policy: int, name: str, said: list[str]) -> int:
-    """Fills the map. From version 1.2 libbpf also tries to create the link: its descriptor, -1
-    without one."""
-    link = library.bpf_map__attach_struct_ops(policy)
+def fill(library: ctypes.CDLL, operations: int) -> int | None:
+    """Fills a map of operations; None, with errno, where it cannot. From version 1.2 libbpf also
+    tries to create the link: its descriptor, -1 without one."""
+    link = library.bpf_map__attach_struct_ops(operations)
     if not link and ctypes.get_errno() != errno.EEXIST:
-        raise RunError(f"{name}: {_why(library, said)}")
+        return None
     made = int(library.bpf_link__fd(link)) if link else -1
-    return -1 if made == library.bpf_map__fd(policy) else made
+    return -1 if made == library.bpf_map__fd(operations) else made
+
+
+def link(library: ctypes.CDLL, operations: int, made: int) -> int:
+    """The descriptor of the link of a filled map, which the caller closes; -1, with errno."""
+    if made >= 0:
+        return made
+    its_map = library.bpf_map__fd(operations)
+    return int(library.bpf_link_create(its_map, 0, _ATTACH_STRUCT_OPS, None))
+
+
+def _fill(library: ctypes.CDLL, policy: int, name: str, said: list[str]) -> int:
+    made = fill(library, policy)
+    if made is None:
+        raise RunError(f"{name}: {_why(library, said)}")
+    return made
 
 
 def _link(library: ctypes.CDLL, policy: int, name: str, said: list[str]) -> int:
     """Registers the loaded policy: a descriptor of its link."""
-    made = _fill(library, policy, name, said)
-    if made < 0:
-        its_map = library.bpf_map__fd(policy)
-        made = library.bpf_link_create(its_map, 0, _ATTACH_STRUCT_OPS, None)
+    made = link(library, policy, _fill(library, policy, name, said))
     if made < 0:
         raise RunError(f"{name} cannot be registered: {_why(library, said)}")
-    return int(made)
+    return made
 
 
 def _why(library: ctypes.CDLL, said: list[str] | None = None) -> str:

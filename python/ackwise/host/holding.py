@@ -33,7 +33,7 @@ _SIZED = (b"queues", b"flows", b"places", b"lanes", b"heap")  # maps, by the num
 _SETTINGS = struct.Struct("=8I2I")
 _REPLACE = 0x400 | 0x100  # NLM_F_CREATE | NLM_F_REPLACE
 _MQ_HANDLE = 0xACC
-_MAP_TYPE_STRUCT_OPS, _ATTACH_STRUCT_OPS, _ATTACH_TCX_INGRESS, _F_LINK = 26, 44, 46, 1 << 13
+_ATTACH_TCX_INGRESS, _F_LINK = 46, 1 << 13
 
 
 def unable() -> str:
@@ -121,16 +121,13 @@ class Holder:
             settings = library.bpf_object__find_map_fd_by_name(held, b"settings")
             if library.bpf_map_update_elem(settings, bytes(4), self._settings, 0) < 0:
                 raise RunError(f"settings: {os.strerror(ctypes.get_errno())}")
-            made = library.bpf_map__attach_struct_ops(operations)
-            if not made and ctypes.get_errno() != errno.EEXIST:
+            made = bpf.fill(library, operations)
+            if made is None:
                 raise RunError(f"the discipline cannot be registered:\n{bpf.last(said)}")
-            operations_fd = library.bpf_map__fd(operations)
-            link = library.bpf_link__fd(made) if made else -1
-            if link in (-1, operations_fd):  # libbpf before 1.2 makes no link
-                link = library.bpf_link_create(operations_fd, 0, _ATTACH_STRUCT_OPS, None)
-                if link < 0:
-                    raise RunError(_busy(ctypes.get_errno()))
-                stack.callback(os.close, link)
+            link = bpf.link(library, operations, made)
+            if link < 0:
+                raise RunError(_busy(ctypes.get_errno()))
+            stack.callback(os.close, link)
             tells = library.bpf_program__fd(
                 library.bpf_object__find_program_by_name(held, b"arrives")
             )

@@ -6,6 +6,8 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -72,3 +74,17 @@ def test_what_else_the_kernel_would_take_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=f"^made.o: .*{wrong}"):
         judged(library, tmp_path, *parts)
+
+
+@pytest.mark.parametrize(("fd_of_link", "linked"), [(5, 9), (7, 7)], ids=["1.1", "1.2"])
+def test_the_caller_has_the_link_whoever_made_it(fd_of_link: int, linked: int) -> None:
+    """Before 1.2, libbpf only filled the map, and called that a link."""
+    library: Any = SimpleNamespace(
+        bpf_map__attach_struct_ops=lambda _operations: 1,
+        bpf_link__fd=lambda _link: fd_of_link,
+        bpf_map__fd=lambda _operations: 5,
+        bpf_link_create=lambda *_words: 9,
+    )
+    made = bpf.fill(library, 1)
+    assert made is not None
+    assert bpf.link(library, 1, made) == linked
