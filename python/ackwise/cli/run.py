@@ -145,6 +145,7 @@ def wanted_of(policy: str, device: str | None, cgroup: str | None, where: str) -
 
     from ackwise.plans import own
     from ackwise.plans import policy as policies
+    from ackwise.roads import sysctl
     from ackwise.roads.road import Wanted
 
     if device is not None and cgroup is not None:
@@ -153,7 +154,7 @@ def wanted_of(policy: str, device: str | None, cgroup: str | None, where: str) -
         )
     if own.is_file(policy):
         policy = own.add(policy, where)
-    chosen = policies.parse(policy, where)
+    chosen = sysctl.known_here(policy) or policies.parse(policy, where)
     policies.check_in_kernel(chosen.name, where)
     if device is not None:
         try:

@@ -4,6 +4,7 @@
 import os
 from pathlib import Path
 
+from ackwise import engine
 from ackwise.errors import RunError
 from ackwise.host import bpf, files, sockets
 from ackwise.plans import own
@@ -19,6 +20,15 @@ def available(folder: Path = IPV4) -> list[str] | None:
         return (folder / AVAILABLE).read_text(encoding="ascii").split()
     except OSError:
         return None
+
+
+def known_here(spec: str, folder: Path = IPV4) -> PolicyChoice | None:
+    """A policy that this kernel has and ackwise has not, such as one that `ackwise policy load` has
+    loaded; None for any other. The kernel checks its parameters when it is set."""
+    name = spec.strip().partition(":")[0]
+    if any(entry["name"] == name for entry in engine.policies()):
+        return None
+    return PolicyChoice(spec.strip(), name, {}) if name in (available(folder) or []) else None
 
 
 def lacks(folder: Path, names: list[str], chosen: PolicyChoice) -> str:

@@ -20,7 +20,7 @@ from ackwise.errors import RunError
 from ackwise.host import bpf, holding, leftovers, tcp_acks
 from ackwise.plans import own, policy
 from ackwise.results.stats import Estimate
-from ackwise.roads import choice, routes, session, trial, verdict
+from ackwise.roads import choice, routes, session, sysctl, trial, verdict
 from ackwise.roads.delay import Delay, tick_ms
 from ackwise.roads.discipline import Discipline
 from ackwise.roads.quickack import Quickack
@@ -100,6 +100,21 @@ def test_a_policy_of_the_user_is_there_while_it_is_in_force(
     assert one.end() == "" and place.read_text() == "delayed"
     (kernel / "tcp_available_ack_policies").write_text("stock greedy\n")
     assert "lists another greedy" in Series(kernel).fit(wanted("greedy")).why
+
+
+def test_a_policy_that_only_the_kernel_knows_is_taken(kernel: Path) -> None:
+    (kernel / "tcp_available_ack_policies").write_text("stock a3 bpfmine\n")
+    one = sysctl.known_here("bpfmine:segments=4", kernel)
+    assert one is not None and one.name == "bpfmine"
+    assert sysctl.known_here("a3", kernel) is None  # its parameters are checked before
+    assert sysctl.known_here("nothing", kernel) is None
+    found = choice.choose(Wanted(one), (Series(kernel), Quickack(), Delay(), Discipline()))
+    assert found.road is not None and found.road.name == "patch series"
+    assert "bpfmine is not built for it" in found.others[-1]
+    road = found.road.prepare(Wanted(one))
+    road.begin()
+    assert (kernel / "tcp_ack_policy").read_text() == "bpfmine:segments=4"
+    assert "stock" in road.end()
 
 
 def test_the_series_sets_the_sysctl_and_gives_it_back(kernel: Path) -> None:
