@@ -435,12 +435,12 @@ class Programs:
         expect(done.returncode == 1, f"{name} is refused: {why}")
 
     @contextmanager
-    def run(self, file: str, policy: str) -> Iterator[subprocess.Popen[bytes]]:
-        """`ackwise run` with a policy in a C file."""
-        process = subprocess.Popen([*self._command, "run", file])
+    def run(self, what: str, policy: str) -> Iterator[subprocess.Popen[bytes]]:
+        """`ackwise run` with a policy, in a C file or by its name."""
+        process = subprocess.Popen([*self._command, "run", what])
         while process.poll() is None and (not SYSCTL.exists() or chosen() != policy):
             time.sleep(0.5)
-        expect(process.poll() is None, f"run {file}: in force")
+        expect(process.poll() is None, f"run {what}: in force")
         yield process
         process.wait()
 
@@ -487,6 +487,9 @@ def bpf(module: str, programs: Programs) -> None:
     do("ip netns exec s sysctl -qw net.ipv4.tcp_no_metrics_save=1")  # all begin alike
     stock = acks_with("stock")
     programs.load("delayed")
+    with programs.run("bpfdelayed", "bpfdelayed") as process:
+        process.send_signal(signal.SIGINT)
+    expect(chosen() == "stock" and SYSCTL.exists(), "stock again, with the module still there")
     for name in ("delayed:segments=8", "bpfdelayed"):
         expect(0.9 < acks_with(name) / (LASTING / 8) < 1.1, f"{name}: an ACK for eight segments")
     for name in ("adaptive", "dynamic"):
