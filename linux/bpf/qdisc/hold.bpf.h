@@ -17,7 +17,8 @@
  * has no option but timestamps and no flag but ACK, and does not end a write of the
  * peer.  All else leaves at once, behind the held ACK unless it says more.  Nothing is
  * held while the sender's flight grows: in slow start, HyStart counts ACKs.  After a
- * loss, one round without growth shows that it has recovered.
+ * loss, one round without growth shows that it has recovered.  No ACK waits for more
+ * than BURST_SEGMENTS: it releases as many at once, which queues have to hold.
  *
  * Fail-safe: an ACK waits only if arrives() has seen the data.  Its link belongs to the
  * loader; if that dies, nothing is held.
@@ -168,6 +169,7 @@ struct Qdisc_ops {
 #define ALL_PLACES (QUEUES * PLACES)
 #define ALL_LANES (QUEUES * LANES)
 #define WAYS 4
+#define BURST_SEGMENTS 8 /* that an ACK releases, at most */
 #define FOLLOWED 8
 #define SOON 16 /* of the heap, looked at in one dequeue() */
 #define HEAP_DEPTH 13
@@ -184,7 +186,7 @@ enum aw_hold_count {
 	COUNT_PUSH,     /* left: it covers the end of a write */
 	COUNT_GROWING,  /* left: the sender's flight grows */
 	COUNT_UNTOLD,   /* left: arrives() has not seen the data */
-	COUNT_HOLE,     /* left: out-of-order data is queued */
+	COUNT_HOLE,     /* left: out-of-order data is queued, or was */
 	COUNT_REPEATED, /* left: a duplicate or a window update */
 	COUNT_SPECIAL,  /* left: flags or options; or data */
 	COUNT_FULL,     /* left: no room for another connection */
@@ -209,10 +211,12 @@ struct aw_arrivals {
 	aw_u32 pushed;  /* end of the last segment with PSH or FIN */
 	aw_u32 count;   /* after GRO */
 	aw_u32 gap_ns;  /* longest between two, since the last question */
-	aw_u32 soon_ns;  /* RTT / 4, as enqueue() knows it */
-	aw_u8 has_pushed;
+	aw_u32 soon_ns; /* RTT / 4, as enqueue() knows it */
+	aw_u32 left;    /* ACK number that left last, as enqueue() knows it */
+	aw_u8 has_pushed, has_left;
 	aw_u8 followed; /* ends of writes in a row that more data followed soon */
 	aw_u8 ce, ce_changed;
+	aw_u8 duplicate; /* a segment came that had been acknowledged */
 };
 
 /* clang 14 loses the tag of a pointer if there are others to the same type */
@@ -231,6 +235,7 @@ struct aw_flow {
 	aw_u32 before; /* flight of the round before */
 	aw_u32 steady; /* rounds without growth */
 	aw_u32 lossy;  /* slow start is over: there was a hole */
+	aw_u32 hole;   /* there was one since the last question */
 	struct aw_hold_key key;
 	struct aw_order order;
 	struct aw_flight flight;
@@ -395,6 +400,8 @@ SEC("tc") int arrives(struct __sk_buff *skb)
 		a->gap_ns = (aw_u32)aw_min_u64(now - a->last_ns, ~0u);
 	a->last_ns = now;
 	a->count++;
+	if (a->has_left && !after(end, a->left))
+		a->duplicate = 1;
 	ce = ce == 3;
 	if (ce != a->ce)
 		a->ce_changed = 1;
@@ -463,20 +470,19 @@ __attribute__((noinline)) int sift(aw_u32 base, aw_u32 entries, aw_u32 place, aw
 	return 0;
 }
 
-/* A flow's time; it may be there already. */
-static inline void set_due(struct aw_queue *q, aw_u32 base, struct aw_flow *f, aw_u32 number,
-			   aw_u64 ns)
+/* Puts a flow's time there, if it is not there already. */
+static inline void set_due(struct aw_queue *q, aw_u32 base, const struct aw_flow *f,
+			   aw_u32 number)
 {
-	f->due_ns = ns;
 	if (f->place) {
 		struct aw_due *d = due_at(base, f->place - 1);
 
 		/* a later time is put in order when the earlier one comes */
-		if (d && ns < d->ns)
-			sift(base, q->heap, f->place - 1, ns, number);
+		if (d && f->due_ns < d->ns)
+			sift(base, q->heap, f->place - 1, f->due_ns, number);
 	} else if (q->heap < FLOWS) {
 		q->heap++;
-		sift(base, q->heap, q->heap - 1, ns, number);
+		sift(base, q->heap, q->heap - 1, f->due_ns, number);
 	}
 }
 
@@ -493,6 +499,26 @@ static inline void remove_first(struct aw_queue *q, aw_u32 base, struct aw_flow 
 		sift(base, q->heap, 0, last->ns, last->flow);
 }
 
+/* What may wait at most: a burst that an ACK releases has to fit into queues. */
+static inline aw_u32 share_bytes(const struct aw_flow *f, const struct tcp_sock *tp)
+{
+	aw_u32 bytes = f->flight.bytes;
+
+	return aw_min_u32(bytes / AW_ACKS_PER_FLIGHT,
+			  BURST_SEGMENTS * tp->inet_conn.icsk_ack.rcv_mss);
+}
+
+/* And how long: as long as that takes to arrive. */
+static inline aw_u32 longest_us(const struct aw_flow *f, const struct aw_hold_settings *s,
+				const struct tcp_sock *tp)
+{
+	aw_u64 rtt_us = tp->rcv_rtt_est.rtt_us >> 3;
+	aw_u32 flight_bytes = aw_max_u32(f->flight.bytes, 1);
+
+	return aw_min_u32(s->delay_max_us,
+			  aw_max_u64(rtt_us * share_bytes(f, tp) / flight_bytes, 1));
+}
+
 /* Questions. */
 
 /* Not inlined: verified once, so without pointers. BPF returns no structs. */
@@ -504,7 +530,7 @@ __attribute__((noinline)) aw_u64 answer_of(aw_u32 flow, aw_u32 why, aw_u64 now, 
 	struct aw_hold_settings *s;
 	struct aw_arrivals *a;
 	struct tcp_sock *tp;
-	aw_u32 zero = 0, ack;
+	aw_u32 zero = 0, ack, share;
 
 	s = bpf_map_lookup_elem(&settings, &zero);
 	if (!f || !s)
@@ -530,19 +556,26 @@ __attribute__((noinline)) aw_u64 answer_of(aw_u32 flow, aw_u32 why, aw_u64 now, 
 	seen.wnd_bytes = f->wnd;
 	seen.unread_bytes = tp->rcv_nxt - tp->copied_seq;
 	seen.flight_bytes = f->flight.bytes;
-	seen.most = aw_most(seen.mss_bytes, f->wnd, f->flight.bytes,
-			    aw_min_u32(s->delay_max_us,
-				       aw_max_u32(seen.rtt_us / AW_ACKS_PER_FLIGHT, 1)));
+	share = share_bytes(f, tp);
+	seen.most = aw_most(seen.mss_bytes, f->wnd, share * AW_ACKS_PER_FLIGHT,
+			    longest_us(f, s, tp));
 	if (a->ce_changed)
 		seen.flags |= AW_SEEN_CE;
 	if (a->has_pushed && after(a->pushed, f->asked))
 		seen.flags |= AW_SEEN_PUSH;
+	if (f->hole)
+		seen.flags |= AW_SEEN_HOLE;
+	if (a->duplicate)
+		seen.flags |= AW_SEEN_DUPLICATE;
 	seen.why = why;
 	f->asked = ack;
 	f->asked_segments += seen.new_segments;
 	f->asked_arrivals = a->count;
 	a->gap_ns = 0;
-	a->ce_changed = 0;
+	a->ce_changed = a->duplicate = 0;
+	a->left = why == AW_WHY_SENT ? ack : f->left;
+	a->has_left = 1;
+	f->hole = 0;
 	o = policy.order(f->state, &s->params, &seen);
 	if (!aw_is_now(o))
 		o = aw_clamp(o, seen.most);
@@ -820,7 +853,7 @@ static inline aw_u32 find(aw_u32 number, const struct aw_ack *ack, aw_u64 now, b
 	f->asked_segments = tp->data_segs_in;
 	f->asked_arrivals = 0;
 	f->first_ns = 0;
-	f->before = f->steady = f->lossy = 0;
+	f->before = f->steady = f->lossy = f->hole = 0;
 	f->flight = (struct aw_flight){ .start_ns = now, .start_bytes = ack->number };
 	f->order = aw_order(0, 0);
 	f->wnd = tp->rcv_wnd;
@@ -835,6 +868,15 @@ static inline bool has_hole(aw_u64 sk)
 	return AT(struct tcp_sock, sk)->out_of_order_queue.rb_node;
 }
 
+/* When data that waits is to be acknowledged, after an answer that is given now. */
+static inline aw_u64 due_after(const struct aw_flow *f, const struct aw_hold_settings *s,
+			       aw_u64 now, aw_u32 delay_ns)
+{
+	aw_u64 most_us = longest_us(f, s, AT(struct tcp_sock, f->sk));
+
+	return aw_min_u64(now + delay_ns, f->first_ns + most_us * AW_NS_PER_US);
+}
+
 /* May this ACK, newer than all that left, wait? COUNT_HELD, or why not. */
 static inline aw_u32 may_wait(aw_u32 flow, struct aw_flow *f, const struct aw_ack *ack,
 			      aw_u64 now)
@@ -846,7 +888,7 @@ static inline aw_u32 may_wait(aw_u32 flow, struct aw_flow *f, const struct aw_ac
 
 	if (!a || !s || after(ack->number, a->end))
 		return COUNT_UNTOLD;
-	if (has_hole(ack->sk))
+	if (f->hole) /* open, or filled by what this ACK answers [RFC 5681, 4.2] */
 		return COUNT_HOLE;
 	if (a->has_pushed && !after(ack->number, a->pushed) && after(a->pushed, f->left) &&
 	    a->pushed == ack->number && a->followed < FOLLOWED)
@@ -855,13 +897,18 @@ static inline aw_u32 may_wait(aw_u32 flow, struct aw_flow *f, const struct aw_ac
 		return COUNT_GROWING;
 	if (!f->order.bytes || !f->order.delay_ns)
 		return COUNT_STOCK;
+	if (!f->first_ns) {
+		f->first_ns = now;
+		f->due_ns = now + f->order.delay_ns;
+	}
 	if (owed >= f->order.bytes) {
 		o = ask(flow, AW_WHY_LIMIT, now, owed);
 		if (aw_is_now(o) || owed >= o.bytes || !o.delay_ns)
 			return COUNT_LIMIT;
 		f->order = o;
+		f->due_ns = due_after(f, s, now, o.delay_ns);
 	}
-	return COUNT_HELD;
+	return f->due_ns > now ? COUNT_HELD : COUNT_TIMEOUT;
 }
 
 SEC("struct_ops/hold_enqueue") int hold_enqueue(aw_u64 *args)
@@ -898,34 +945,26 @@ SEC("struct_ops/hold_enqueue") int hold_enqueue(aw_u64 *args)
 	if (f) {
 		f->used_ns = now;
 		if (has_hole(ack.sk))
-			f->lossy = 1;
+			f->lossy = f->hole = 1;
 		newer = after(ack.number, f->len ? f->ack : f->left);
 		if (kind == PLAIN)
 			why = newer ? may_wait(k, f, &ack, now) : COUNT_REPEATED;
 		if (why == COUNT_HELD) {
-			aw_u64 due;
-
-			if (!f->first_ns)
-				f->first_ns = now;
-			due = f->first_ns + f->order.delay_ns;
-			if (due > now) {
-				if (f->len)
-					count(COUNT_MERGED);
-				old = take(sch, f);
-				if (old)
-					bpf_qdisc_skb_drop(old, drops);
-				f->ack = ack.number;
-				f->len = aw_max_u32(len, 1);
-				sch->q.qlen++;
-				sch->qstats.backlog += f->len;
-				set_due(q, base, f, k, due);
-				count(COUNT_HELD);
-				old = bpf_kptr_xchg(&f->skb, skb);
-				if (old)
-					bpf_qdisc_skb_drop(old, drops);
-				return 0;
-			}
-			why = COUNT_TIMEOUT;
+			if (f->len)
+				count(COUNT_MERGED);
+			old = take(sch, f);
+			if (old)
+				bpf_qdisc_skb_drop(old, drops);
+			f->ack = ack.number;
+			f->len = aw_max_u32(len, 1);
+			sch->q.qlen++;
+			sch->qstats.backlog += f->len;
+			set_due(q, base, f, k);
+			count(COUNT_HELD);
+			old = bpf_kptr_xchg(&f->skb, skb);
+			if (old)
+				bpf_qdisc_skb_drop(old, drops);
+			return 0;
 		}
 		if (f->len) { /* what is held leaves before it, unless it says less */
 			aw_u32 held = f->len;
@@ -999,14 +1038,10 @@ static inline aw_u64 release(struct Qdisc *sch, struct aw_queue *q, aw_u32 numbe
 		tp = AT(struct tcp_sock, f->sk);
 		o = ask(k, AW_WHY_TIMEOUT, now, f->ack - f->left);
 		if (!aw_is_now(o) && o.bytes > f->ack - f->left && o.delay_ns) {
-			struct aw_hold_settings *s;
-			aw_u64 until, last;
-			aw_u32 zero = 0, rtt_us = tp->rcv_rtt_est.rtt_us >> 3;
+			aw_u32 zero = 0;
+			struct aw_hold_settings *s = bpf_map_lookup_elem(&settings, &zero);
+			aw_u64 until = s ? due_after(f, s, now, o.delay_ns) : 0;
 
-			s = bpf_map_lookup_elem(&settings, &zero);
-			last = s ? aw_min_u32(s->delay_max_us, rtt_us / AW_ACKS_PER_FLIGHT) : 0;
-			last = f->first_ns + last * AW_NS_PER_US;
-			until = aw_min_u64(now + o.delay_ns, last);
 			if (until >= now + AW_DELAY_MIN_NS) {
 				f->order = o;
 				f->due_ns = until;

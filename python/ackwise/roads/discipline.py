@@ -17,8 +17,9 @@ class Discipline:
 
     name = "BPF queueing discipline"
     cannot = (
-        "It cannot make more ACKs than stock, nor hold those of containers, of connections that "
-        "are forwarded or that use AccECN; its devices lose CoDel where their default has it."
+        "It cannot let an ACK wait for more than eight segments, make more ACKs than stock, nor "
+        "hold those of containers, of connections that are forwarded or that use AccECN; its "
+        "devices lose CoDel where their default has it."
     )
 
     needs_device = True  # or a default route that shows it
