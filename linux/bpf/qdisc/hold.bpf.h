@@ -888,7 +888,7 @@ static inline aw_u32 may_wait(aw_u32 flow, struct aw_flow *f, const struct aw_ac
 
 	if (!a || !s || after(ack->number, a->end))
 		return COUNT_UNTOLD;
-	if (f->hole) /* open, or filled by what this ACK answers [RFC 5681, 4.2] */
+	if (f->hole) /* open, or filled by what this ACK answers [RFC 5681, 4.2 (b)] */
 		return COUNT_HOLE;
 	if (a->has_pushed && !after(ack->number, a->pushed) && after(a->pushed, f->left) &&
 	    a->pushed == ack->number && a->followed < FOLLOWED)
