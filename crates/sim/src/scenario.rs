@@ -140,6 +140,10 @@ keys! {
         /// pure ACKs that CAKE drops because a later packet of the flow makes them redundant
         #[serde(default)]
         pub ack_filter: AckFilter,
+        /// a pure ACK replaces the last packet of its flow's queue if that is one too, for so long from
+        /// the first of them on (XNU: 5 ms); 0: never
+        #[serde(default)]
+        pub ack_compression_ns: u64 [0..=S],
         /// what the driver of the host that sends in this direction does to its ACKs, before the queue
         #[serde(default)]
         pub coalescer: Coalescing,
@@ -217,6 +221,7 @@ pub const KEYS_OF_DISCIPLINES: &[(&str, &[Discipline])] = {
         ("flow_limit_packets", &[Fq]),
         ("shaper_rate_bps", &[Cake]),
         ("ack_filter", &[Cake]),
+        ("ack_compression_ns", &[FqCodel]),
     ]
 };
 

@@ -313,6 +313,10 @@ class Channel:
     """rate of CAKE's shaper, at most the link's; absent: the link's"""
     ack_filter: AckFilter = "off"
     """pure ACKs that CAKE drops because a later packet of the flow makes them redundant"""
+    ack_compression_ns: int = 0
+    """a pure ACK replaces the last packet of its flow's queue if that is one too, for so long from
+    the first of them on (XNU: 5 ms); 0: never
+    """
     coalescer: Coalescing = "off"
     """what the driver of the host that sends in this direction does to its ACKs, before the queue
     """

@@ -22,9 +22,10 @@ HOST_KEY, CLAMP_KEY, PATH_KEY = "host", "clamp", "path"
 # What bounds an order: a quarter of flight and window, or, as published, only its delay.
 CLAMPS = (CLAMPED, UNCLAMPED) = ("flight", "none")
 # What else may thin the ACKs on their way up, and the keys of the uplink that put it there.
-PATHS: dict[str, dict[str, str]] = {
+PATHS: dict[str, dict[str, str | int]] = {
     "cake": {"discipline": "cake", "ack_filter": "on"},
     "cake-aggressive": {"discipline": "cake", "ack_filter": "aggressive"},
+    "xnu": {"discipline": "fq-codel", "ack_compression_ns": 5_000_000},
     **{name: {"coalescer": name} for name in ("samsung", "qualcomm", "broadcom", "aic")},
 }
 

@@ -349,6 +349,9 @@ def test_a_policys_path_is_an_element_of_the_uplink_of_simulated_links_alone() -
     cake = scenario("linux:path=cake-aggressive")
     changed = {"discipline": "cake", "ack_filter": "aggressive", "queue_packets": 0}
     assert cake == put(stock, "up", changed)
+    xnu = scenario("linux:path=xnu")
+    changed = {"discipline": "fq-codel", "ack_compression_ns": 5_000_000, "queue_packets": 0}
+    assert xnu == put(stock, "up", changed)
     made = scenario("a3:path=aic,clamp=none")
     assert (made.up.coalescer, made.groups[0].policy.clamp) == ("aic", False)
     with pytest.raises(InputError, match="path=samsung is a part of a link's uplink"):

@@ -136,7 +136,7 @@ impl Cake {
 
     fn filter_acks(&mut self, queue: usize, stats: &mut ChannelResult) {
         let length = self.queues.packets_of(queue);
-        let Some(newest) = self.queues.last(queue) else { return };
+        let Some((_, newest)) = self.queues.last(queue) else { return };
         let aggressive = self.filter == AckFilter::Aggressive;
         if let Some(at) = cake_ack_filter::redundant(self.queues.iter(queue), length, newest, aggressive) {
             self.queues.remove(queue, at);

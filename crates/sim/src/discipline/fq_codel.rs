@@ -17,6 +17,10 @@
 //! (`fq_codel_drop`). This happens once per arrival, so bytes may exceed their limit if a batch was
 //! smaller than the arrival.
 //!
+//! With `ack_compression`, an ACK alone replaces the last packet of its flow's queue, if that is one
+//! too, as XNU's fq_codel does (`fq_compressor()`): both must have been made in the same period,
+//! which lasts 5 ms there, from its first ACK on. ECE keeps an ACK out of this, SACK blocks do not.
+//!
 //! Constants: those of `fq_codel_init`. Limit 10240 packets, 1024 queues, quantum of one frame.
 //! Flows are hashed, so two may share a queue: among n flows, each does with a probability of about
 //! n/1024.
@@ -27,7 +31,7 @@
 use super::codel::{Codel, Target};
 use super::qdisc::{count_drop, frame_bytes, limit_or, Qdisc};
 use super::queues::{FlowHash, Queues, QUEUES};
-use crate::packet::Packet;
+use crate::packet::{Flags, Packet};
 use crate::result::ChannelResult;
 use crate::rng::Rng;
 use crate::scenario::ChannelSpec;
@@ -43,6 +47,8 @@ struct Flow {
     deficit: i64,
     is_listed: bool,
     codel: Codel,
+    /// When the period of ACKs that replace each other began.
+    compressed_since_ns: Option<u64>,
 }
 
 pub struct FqCodel {
@@ -55,6 +61,7 @@ pub struct FqCodel {
     quantum: i64,
     limit_packets: usize,
     limit_bytes: u64,
+    compression_ns: u64,
 }
 
 impl FqCodel {
@@ -70,11 +77,43 @@ impl FqCodel {
             quantum: pipe.quantum_bytes.unwrap_or(frame).into(),
             limit_packets: limit_or(pipe.queue_packets.into(), LIMIT_PACKETS) as usize,
             limit_bytes: limit_or(pipe.queue_bytes, LIMIT_BYTES),
+            compression_ns: pipe.ack_compression_ns,
         }
     }
 
     fn queue_of(&self, packet: &Packet) -> usize {
         ((u64::from(self.hash.of(packet.flow)) * QUEUES as u64) >> 32) as usize
+    }
+
+    /// Puts an ACK in the place of the one before it; returns the packet that needs a place of its own.
+    // [S6.16]
+    fn compress(
+        &mut self,
+        queue: usize,
+        now: u64,
+        packet: Box<Packet>,
+        stats: &mut ChannelResult,
+    ) -> Option<Box<Packet>> {
+        let is_compressible = |p: &Packet| p.is_pure_ack() && !p.has(Flags::ECE);
+        if self.compression_ns == 0 || !is_compressible(&packet) {
+            return Some(packet);
+        }
+        let since = &mut self.flows[queue].compressed_since_ns;
+        if since.is_none_or(|began| now > began + self.compression_ns) {
+            *since = Some(now);
+            return Some(packet);
+        }
+        let began = since.unwrap_or(now);
+        match self.queues.last(queue) {
+            Some((since_ns, last))
+                if since_ns >= began && last.flow == packet.flow && is_compressible(last) =>
+            {
+                self.queues.replace_last(queue, packet);
+                stats.acks_filtered += 1;
+                None
+            }
+            _ => Some(packet),
+        }
     }
 
     fn drop_from_fattest(&mut self, stats: &mut ChannelResult) {
@@ -93,6 +132,7 @@ impl FqCodel {
 impl Qdisc for FqCodel {
     fn enqueue(&mut self, now: u64, packet: Box<Packet>, _: bool, stats: &mut ChannelResult) {
         let queue = self.queue_of(&packet);
+        let Some(packet) = self.compress(queue, now, packet, stats) else { return };
         self.queues.push(queue, now, packet);
         let flow = &mut self.flows[queue];
         if !flow.is_listed {

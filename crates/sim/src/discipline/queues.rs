@@ -127,9 +127,23 @@ impl Queues {
             .map(|n| n.packet.as_deref().expect("a packet in the queue"))
     }
 
-    /// The packet that last entered a queue.
-    pub fn last(&self, queue: usize) -> Option<&Packet> {
-        self.nodes.get(self.queues[queue].tail as usize)?.packet.as_deref()
+    /// The packet that last entered a queue, and when.
+    pub fn last(&self, queue: usize) -> Option<(u64, &Packet)> {
+        let node = self.nodes.get(self.queues[queue].tail as usize)?;
+        Some((node.since_ns, node.packet.as_deref()?))
+    }
+
+    /// Puts a packet in the place, and the time, of the last one; there must be one.
+    pub fn replace_last(&mut self, queue: usize, packet: Box<Packet>) {
+        let fifo = &mut self.queues[queue];
+        let node = &mut self.nodes[fifo.tail as usize];
+        let bytes = u64::from(packet.wire_bytes);
+        self.acks += usize::from(packet.is_pure_ack());
+        let old = node.packet.replace(packet).expect("a packet in the queue");
+        self.acks -= usize::from(old.is_pure_ack());
+        let old_bytes = u64::from(old.wire_bytes);
+        self.bytes = self.bytes + bytes - old_bytes;
+        fifo.bytes = fifo.bytes + bytes - old_bytes;
     }
 
     /// The queue with the most bytes; the first in a tie.
@@ -202,6 +216,12 @@ mod tests {
                     let got = ours.pop(q).map(|(since, p)| (since, p.wire_bytes, p.ack));
                     assert_eq!(got, model[q].pop_front());
                 }
+                _ if rng.up_to(1) == 0 && !model[q].is_empty() => {
+                    let bytes = 40 + rng.up_to(1460) as u32;
+                    ours.replace_last(q, packet(0, bytes, bytes % 2, now));
+                    let last = model[q].back_mut().expect("one");
+                    (last.1, last.2) = (bytes, now);
+                }
                 _ if !model[q].is_empty() => {
                     let at = rng.up_to(model[q].len() as u64 - 1) as usize;
                     let got = ours.remove(q, at);
@@ -210,7 +230,7 @@ mod tests {
                 _ => {}
             }
             assert!(ours.iter(q).map(|p| p.ack).eq(model[q].iter().map(|m| m.2)));
-            assert_eq!(ours.last(q).map(|p| p.ack), model[q].back().map(|m| m.2));
+            assert_eq!(ours.last(q).map(|(since, p)| (since, p.ack)), model[q].back().map(|m| (m.0, m.2)));
             let bytes = model.iter().map(|m| m.iter().map(|m| u64::from(m.1)).sum::<u64>());
             assert_eq!(ours.packets(), model.iter().flatten().count());
             assert_eq!(ours.acks(), model.iter().flatten().filter(|m| m.1 % 2 == 0).count());

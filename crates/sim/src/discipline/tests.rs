@@ -542,3 +542,35 @@ fn cake_s_filter_keeps_an_ack_behind_which_the_echo_changes() {
     assert_eq!(left(&[(1, true), (2, true)], true), [2]);
     assert_eq!(left(&[(1, true), (2, false)], true), [1, 2]);
 }
+
+/// ACK numbers that leave an fq_codel that compresses ACKs as XNU does, while a packet of 10 ms goes
+/// ahead of them; and how many ACKs another replaced.
+fn compressed(acks: Vec<(u64, Box<Packet>)>) -> (Vec<u64>, u64) {
+    let mut spec = patient(Discipline::FqCodel);
+    spec.ack_compression_ns = 5 * MS;
+    let mut link = channel(&spec);
+    let mut offers = vec![(0, packet(1, 10_000, 1, 0))];
+    offers.extend(acks);
+    let came = run(&mut link, &offers).iter().skip(1).map(|o| o.1).collect();
+    (came, link.stats.acks_filtered)
+}
+
+// [S6.16]
+#[test]
+fn xnu_replaces_an_ack_by_those_of_the_five_milliseconds_after_it() {
+    let acks = (1..=12).map(|n| (n * MS + 500 * US, packet(1, 66, 0, n))).collect();
+    // 6.5 ms is within 5 ms of 1.5 ms; from 10 ms on nothing waits that could be replaced.
+    assert_eq!(compressed(acks), (vec![6, 9, 10, 11, 12], 7));
+}
+
+// [S6.16]
+#[test]
+fn xnu_replaces_blocks_but_no_echo_and_nothing_behind_data() {
+    let mut acks: Vec<_> = (1..=6).map(|n| (MS + n * 100 * US, packet(1, 66, u32::from(n == 5), n))).collect();
+    acks[1].1.flags.insert(Flags::ECE);
+    acks[3].1.sack = Some(Box::new(vec![(1, 2)]));
+    acks.push((MS + 650 * US, packet(2, 66, 0, 7)));
+    let (mut came, replaced) = compressed(acks);
+    came.sort_unstable();
+    assert_eq!((came, replaced), (vec![1, 2, 4, 5, 6, 7], 1));
+}
