@@ -8,27 +8,19 @@ Exit status: 1 when ACKs are not fewer, or something is left.
 """
 
 import ctypes
-import json
-import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+
+from measure import LIBC, do, inside, packets
 
 SECONDS = 10.0
 FEWER = 0.4  # of stock's ACKs, at most
 DEVICE = "e0"
-LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def do(words: str) -> None:
-    """Runs a program that must succeed."""
-    subprocess.run(words.split(), check=True)
 
 
 def shown(words: str) -> str:
@@ -43,20 +35,6 @@ def expect(what: str, ok: object, told: str = "") -> None:
     print(f"ok {what}", flush=True)
 
 
-@contextmanager
-def inside(name: str) -> Iterator[None]:
-    """In a namespace, as far as this thread creates sockets."""
-    here, there = (os.open(f, os.O_RDONLY) for f in ("/proc/self/ns/net", f"/run/netns/{name}"))
-    try:
-        if LIBC.setns(there, 0):
-            raise OSError(ctypes.get_errno(), name)
-        yield
-    finally:
-        LIBC.setns(here, 0)
-        os.close(here)
-        os.close(there)
-
-
 def set_up() -> None:
     """`a` sends, `b` receives, at 20 Mbit/s and 20 ms; b has a default route."""
     do("ip link add name da type veth peer name db")
@@ -68,12 +46,6 @@ def set_up() -> None:
         do(f"ip -n {host} address add 10.9.0.{number}/24 dev {DEVICE}")
         do(f"ip -n {host} route add default via 10.9.0.{3 - number}")
     do(f"tc -n a qdisc add dev {DEVICE} root netem rate 20mbit delay 20ms limit 120")
-
-
-def packets_back() -> int:
-    """How many packets have come to `a`."""
-    link = json.loads(shown(f"ip -n a -json -stats link show dev {DEVICE}"))[0]
-    return int(link["stats64"]["rx"]["packets"])
 
 
 def transfer() -> tuple[float, float]:
@@ -91,7 +63,8 @@ def transfer() -> tuple[float, float]:
         while part := receiver.recv(1 << 16):
             came += len(part)
 
-    reader, before, begun = threading.Thread(target=read), packets_back(), time.monotonic()
+    reader, begun = threading.Thread(target=read), time.monotonic()
+    before = packets("a", DEVICE)
     reader.start()
     while time.monotonic() < begun + SECONDS:
         sender.sendall(bytes(1 << 14))
@@ -100,7 +73,7 @@ def transfer() -> tuple[float, float]:
     took_s = time.monotonic() - begun
     receiver.close()
     listener.close()
-    return came * 8e-6 / took_s, (packets_back() - before) / came * 1e6
+    return came * 8e-6 / took_s, (packets("a", DEVICE) - before) / came * 1e6
 
 
 def state() -> str:
@@ -142,10 +115,7 @@ def main() -> None:
         text=True,
     )
     assert run.stdout
-    for line in run.stdout:
-        if "in force" in line:
-            break
-    expect("ackwise run adaptive: in force", run.poll() is None)
+    expect("ackwise run adaptive: in force", any("in force" in line for line in run.stdout))
     held = transfer()
     print(shown("ip netns exec b ackwise run --status"), flush=True)
     run.send_signal(signal.SIGINT)

@@ -27,7 +27,7 @@ COUNTS = (
     "special", "full", "dropped",
 )  # fmt: skip
 SETTLED_ROUNDS = 4
-DELAY_MAX_US = 40_000
+DELAY_MAX_US = 40_000  # as long as Linux itself delays an ACK at least (TCP_DELACK_MIN)
 QUEUES_MAX = 64  # QUEUES of linux/bpf/qdisc/hold.bpf.h
 _SIZED = (b"queues", b"flows", b"places", b"lanes", b"heap")  # maps, by the number of queues
 _SETTINGS = struct.Struct("=8I2I")
