@@ -566,7 +566,8 @@ fn xnu_replaces_an_ack_by_those_of_the_five_milliseconds_after_it() {
 // [S6.16]
 #[test]
 fn xnu_replaces_blocks_but_no_echo_and_nothing_behind_data() {
-    let mut acks: Vec<_> = (1..=6).map(|n| (MS + n * 100 * US, packet(1, 66, u32::from(n == 5), n))).collect();
+    let mut acks: Vec<_> =
+        (1..=6).map(|n| (MS + n * 100 * US, packet(1, 66, u32::from(n == 5), n))).collect();
     acks[1].1.flags.insert(Flags::ECE);
     acks[3].1.sack = Some(Box::new(vec![(1, 2)]));
     acks.push((MS + 650 * US, packet(2, 66, 0, 7)));
