@@ -99,11 +99,13 @@ impl FqCodel {
             return Some(packet);
         }
         let since = &mut self.flows[queue].compressed_since_ns;
-        if since.is_none_or(|began| now > began + self.compression_ns) {
-            *since = Some(now);
-            return Some(packet);
-        }
-        let began = since.unwrap_or(now);
+        let began = match *since {
+            Some(began) if now <= began + self.compression_ns => began,
+            _ => {
+                *since = Some(now);
+                return Some(packet);
+            }
+        };
         match self.queues.last(queue) {
             Some((since_ns, last))
                 if since_ns >= began && last.flow == packet.flow && is_compressible(last) =>
